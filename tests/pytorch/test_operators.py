@@ -291,3 +291,15 @@ def test_indices_lie_as_compiled_code_expects(chip: Any) -> None:
 def test_sparse_tensors_are_refused_with_a_remedy(chip: Any, make: Any) -> None:
     with pytest.raises(NotImplementedError, match=r"dense tensors only.*to_dense"):
         make(torch.eye(3))
+
+
+def test_results_that_inductor_expects_in_another_layout(chip: Any) -> None:
+    """torch's meta kernel of `_embedding_bag` describes CUDA's, whose bags of offsets have other sizes: the operator
+    runs on the CPU as a whole, and is not tried again."""
+    weight, index, offsets = values(9, 4), torch.tensor([1, 8, 3, 3, 0]), torch.tensor([0, 3])
+    operator = torch.ops.aten._embedding_bag.default
+    wanted = operator(weight, index, offsets)
+    for _ in range(2):
+        found = operator(*(t.to(NAME) for t in (weight, index, offsets)))
+        assert all(f.cpu().equal(w) for f, w in zip(found, wanted, strict=True))
+    assert chip.fallbacks()["aten._embedding_bag.default"] >= 2
