@@ -127,8 +127,8 @@ def _collections(results: Sequence[Result]) -> Iterator[str]:
     )
     arranged = [c for c in collections() if c.arranged or c.triton]
     yield (
-        "Not here: attorch and tritonbench are not on the package index. xformers, unsloth, gemlite and lightllm are, "
-        "but have no entries yet.\n"
+        "Not here: attorch and tritonbench are not on the package index. unsloth is, but its kernels import "
+        "unsloth_zoo, transformers and bitsandbytes, and cannot be had without them.\n"
     )
     yield "What has to be arranged:\n"
     for collection in arranged:
