@@ -100,6 +100,9 @@ class Host:
             "TPK_NUM_THREADS": str(self._threads),
             **self._collection.environment,
         }
+        if self._cuda:
+            # CUDA's default is TF32, whose 10 bits no tolerance for float32 would let pass.
+            found.setdefault("TRITON_F32_DEFAULT", "ieee")
         if self._checked:
             found["TPK_CHECK"] = "memory"
         return found

@@ -41,6 +41,9 @@ not edit it; edit `conformance/public/`.
 - Inputs and references are the kit's own. Results and gradients are compared with float64 on the CPU. The tolerance is
   64 epsilons of float32, 2 of bfloat16, 4 of float16, of a value and of the root mean square of its tensor, plus 8
   times the error of torch's operators in the same type. Entries with a larger tolerance say why in their table.
+- On CUDA, products of float32 whose kernel names no precision are computed as IEEE numbers
+  (`TRITON_F32_DEFAULT=ieee`), as on other backends. CUDA's own default is TF32, which keeps 10 bits; with
+  `TRITON_F32_DEFAULT=tf32` the run judges that, and such products are wrong by the tolerance.
 - Programs say `cuda`, and `as_cuda` maps it ([pytorch.md](pytorch.md#programs-that-say-cuda)).
 - A failure is the kit's fault unless a rule in `conformance/public/sorting.py`, a run with checked accesses, or a
   person who looked (`known=` in a table) says otherwise.
@@ -127,8 +130,8 @@ def _collections(results: Sequence[Result]) -> Iterator[str]:
     )
     arranged = [c for c in collections() if c.arranged or c.triton]
     yield (
-        "Not here: attorch and tritonbench are not on the package index. xformers, unsloth, gemlite and lightllm are, "
-        "but have no entries yet.\n"
+        "Not here: attorch and tritonbench are not on the package index. unsloth is, but its kernels import "
+        "unsloth_zoo, transformers and bitsandbytes, and cannot be had without them.\n"
     )
     yield "What has to be arranged:\n"
     for collection in arranged:

@@ -26,6 +26,9 @@ NAMES = (
     "torchnorm",
     "trinix",
     "bitsandbytes",
+    "xformers",
+    "lightllm",
+    "gemlite",
 )
 """The modules of `collections`, each with a `COLLECTION`, in the order of the page."""
 

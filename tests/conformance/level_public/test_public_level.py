@@ -17,6 +17,7 @@ from triton_porting_kit.conformance.memory import HostMemory
 from triton_porting_kit.conformance.public import checks, packages, results, table
 from triton_porting_kit.conformance.public.command import selections
 from triton_porting_kit.conformance.public.entries import Case, Collection, cases_of
+from triton_porting_kit.conformance.public.hosts import Host
 from triton_porting_kit.conformance.public.options import Options
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.status import Status
@@ -108,6 +109,19 @@ def test_crashes_and_hangs(planted: Any) -> None:
 def test_a_shorter_time_limit(planted: Any) -> None:
     result, status = planted("hangs-float32", seconds=0.5)
     assert (status, result.reason) == (Status.TIMEOUT, "no result after 0.5 s")
+
+
+@pytest.mark.parametrize(
+    ("cuda", "given", "expected"), [(True, "", "ieee"), (True, "tf32", "tf32"), (False, "", None)]
+)
+def test_products_of_float32_on_cuda(
+    monkeypatch: pytest.MonkeyPatch, cuda: bool, given: str, expected: str | None
+) -> None:
+    monkeypatch.delenv("TRITON_F32_DEFAULT", raising=False)
+    if given:
+        monkeypatch.setenv("TRITON_F32_DEFAULT", given)
+    host = Host(table.collection("fla"), Options(), 1, cuda=cuda)
+    assert host._environment([]).get("TRITON_F32_DEFAULT") == expected
 
 
 def test_the_table() -> None:
