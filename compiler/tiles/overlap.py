@@ -23,7 +23,7 @@ from .arrays import SYNCHRONISES, apart
 from .beginning import begin_early
 from .deferring import defer
 from .editing import SLT, Editor, functions, nested
-from .pipelining import Stage, beyond, order, pipeline, started
+from .pipelining import Begin, Stage, beyond, order, pipeline, started
 from .programs import UNORDERED
 from .rotating import rotate, rotates
 from .slices import Slice, copy
@@ -150,7 +150,7 @@ def _hoist(editor: Editor, loop: Any, fetch: Fetch, piece: Slice) -> None:
     editor.before(loop)
     some = editor.compare(SLT, lower, upper)
     fetch.buffer.move_before(loop)
-    token = started(editor, some, fetch.starts, piece, lambda: piece.copied({}, editor.at))
+    (token,) = started(editor, some, [Begin(fetch.starts, piece, lambda: piece.copied({}, editor.at))])
     editor.wait(token, fetch.unit)
     fetch.wait.erase()
     for start in reversed(fetch.starts):

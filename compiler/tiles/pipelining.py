@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from triton_porting_kit.compiler.dialect.npu import (
@@ -64,15 +65,20 @@ def pipeline(
         begun = _begun(editor, loop, max(stage.depth for stage in stages))
         begun = [(index, editor.both([some, *given])) for index, some in begun]
         copied = Copies()
-        first = [token for stage in stages for token in _first(editor, loop, stage, begun, copied)]
+        first = _first(editor, loop, stages, begun, copied)
     counts = sorted({stage.depth + 1 for stage in stages})
     numbers = [_Ring(count, rotated) for count in counts]
     block = loop.regions[0].blocks[0]
     counting = Count(block.arguments[0], loop.operands[1], loop.operands[2])
 
+    def copies(stage: Stage, there: Any, copied: Copies) -> dict[Any, Any]:
+        found = positions(editor, counting, stage.piece, stage.depth, copied)
+        return {**found, stage.fetch.buffer.results[0]: there}
+
     def following(added: Any) -> list[Any]:
         """Start later iterations' transfers at the top, and use the copies of this one."""
-        tokens = list(added[: len(first)])
+        given_tokens = iter(added)
+        tokens = [list(islice(given_tokens, stage.depth)) for stage in stages]
         top = block.operations[0].operation
         editor.before(top)
         given_numbers = iter(added[len(first) :])
@@ -80,30 +86,31 @@ def pipeline(
         if free is not None:
             for unit in sorted({unit for fetch in fetches for unit in fetch.channels}):
                 editor.create(NpuOrder, [], units(unit, MATRIX), token=added[-1])
-        more: dict[int, Any] = {}
+        more = {stage.depth: editor.both([later(editor, counting, stage.depth), *given]) for stage in stages}
         copied = Copies()
-        results = []
-        for stage in stages:
-            own, *rest = (tokens.pop(0) for _ in range(stage.depth))
-            if stage.depth not in more:
-                more[stage.depth] = editor.both([later(editor, counting, stage.depth), *given])
-            number, before, _ = rings[stage.depth + 1]
-            here, there = (_copy_of(editor, stage.fetch.buffer, index) for index in (number, before))
-
-            def copies(stage: Stage = stage, there: Any = there) -> dict[Any, Any]:
-                found = positions(editor, counting, stage.piece, stage.depth, copied)
-                return {**found, stage.fetch.buffer.results[0]: there}
-
-            if stage.fetch.inner:  # which the last product reads
-                stage.fetch.wait.move_before(top)
-                stage.fetch.wait.operands[0] = own
-            results += [*rest, started(editor, more[stage.depth], stage.fetch.starts, stage.piece, copies)]
-            if apart is not None:
-                own = _or_now(editor, apart, stage.fetch, own, here)
-            _use_copy(stage.fetch, block, here, there, own)
-            editor.before(top)
-        results += [value for count in counts for value in rings[count][2]]
-        return results if free is None else [*results, free.results[0]]
+        results: dict[int, list[Any]] = {}
+        for together in _together(stages):
+            depth = stages[together[0]].depth
+            number, before, _ = rings[depth + 1]
+            begins, uses = [], []
+            for each in together:
+                fetch, piece = stages[each].fetch, stages[each].piece
+                own, *results[each] = tokens[each]
+                here, there = (_copy_of(editor, fetch.buffer, index) for index in (number, before))
+                uses.append((fetch, own, here, there))
+                begins.append(Begin(fetch.starts, piece, partial(copies, stages[each], there, copied)))
+                if fetch.inner:  # which the last product reads
+                    fetch.wait.move_before(top)
+                    fetch.wait.operands[0] = own
+            for each, token in zip(together, started(editor, more[depth], begins), strict=True):
+                results[each].append(token)
+            for fetch, own, here, there in uses:
+                token = own if apart is None else _or_now(editor, apart, fetch, own, here)
+                _use_copy(fetch, block, here, there, token)
+                editor.before(top)
+        ahead = [token for each in range(len(stages)) for token in results[each]]
+        ahead += [value for count in counts for value in rings[count][2]]
+        return ahead if free is None else [*ahead, free.results[0]]
 
     begin = [editor.constant(number) for ring in numbers for number in ring.first]
     made = with_carried(loop, [*first, *begin, *([] if free is None else [zero])], following)
@@ -137,13 +144,21 @@ class Copies:
         return defaultdict(dict, {number: dict(values) for number, values in self._known.items()})
 
 
+def _together(stages: Sequence[Stage]) -> list[list[int]]:
+    """The numbers of stages that start in one branch: those that are as many iterations ahead, without products."""
+    if any(stage.fetch.inner for stage in stages):
+        return [[number] for number in range(len(stages))]
+    depths = dict.fromkeys(stage.depth for stage in stages)
+    return [[number for number, stage in enumerate(stages) if stage.depth == depth] for depth in depths]
+
+
 def _first(
-    editor: Editor, loop: Any, stage: Stage, begun: list[tuple[Any, Any]], copied: Copies
+    editor: Editor, loop: Any, stages: Sequence[Stage], begun: list[tuple[Any, Any]], copied: Copies
 ) -> list[Any]:
-    """Start the transfers of the first iterations before the loop. Returns their tokens."""
+    """Start the transfers of the first iterations before the loop. Returns their tokens, stage by stage."""
     own, *arguments = loop.regions[0].blocks[0].arguments
 
-    def copies(number: int) -> dict[Any, Any]:
+    def copies(stage: Stage, number: int) -> dict[Any, Any]:
         known = copied.of(stage.piece)
         for each, (index, _) in enumerate(begun[: number + 1]):
             if each:
@@ -158,10 +173,16 @@ def _first(
             )
         return found
 
-    return [
-        started(editor, some, stage.fetch.starts, stage.piece, partial(copies, number))
-        for number, (_, some) in enumerate(begun[: stage.depth])
-    ]
+    tokens: list[list[Any]] = [[] for _ in stages]
+    for number, (_, some) in enumerate(begun):
+        mine = [each for each, stage in enumerate(stages) if stage.depth > number]
+        begins = [
+            Begin(stages[each].fetch.starts, stages[each].piece, partial(copies, stages[each], number))
+            for each in mine
+        ]
+        for each, token in zip(mine, started(editor, some, begins), strict=True):
+            tokens[each].append(token)
+    return [token for each in tokens for token in each]
 
 
 def _make_copies(editor: Editor, loop: Any, stage: Stage) -> None:
@@ -254,20 +275,27 @@ def order(editor: Editor, fetch: Fetch) -> None:
     fetch.wait.erase()
 
 
-def started(
-    editor: Editor, condition: Any, starts: Sequence[Any], piece: Slice, copies: Callable[[], dict[Any, Any]]
-) -> Any:
-    """Start commands of another iteration, if there is one. Returns the last one's token. `copies` computes what they
-    are given.
-    """
-    ready = None if piece.guarded else copies()
-    (token,) = editor.if_else(
+@dataclass(frozen=True)
+class Begin:
+    """Commands to start, in order, and what computes their operands for another iteration."""
+
+    starts: Sequence[Any]
+    piece: Slice
+    copies: Callable[[], dict[Any, Any]]
+
+
+def started(editor: Editor, condition: Any, begins: Sequence[Begin]) -> Sequence[Any]:
+    """Start commands of another iteration, if there is one. Returns each one's last token."""
+    ready = [None if begin.piece.guarded else begin.copies() for begin in begins]
+    return editor.if_else(
         condition,
-        [editor.types.i64],
-        lambda: [_all(editor, starts, copies() if ready is None else ready)],
-        lambda: [editor.constant(0)],
+        [editor.types.i64] * len(begins),
+        lambda: [
+            _all(editor, begin.starts, begin.copies() if known is None else known)
+            for begin, known in zip(begins, ready, strict=True)
+        ],
+        lambda: [editor.constant(0)] * len(begins),
     )
-    return token
 
 
 def _or_now(editor: Editor, apart: Any, fetch: Fetch, own: Any, here: Any) -> Any:
