@@ -67,7 +67,7 @@ def pipeline(
         copied = Copies()
         first = _first(editor, loop, stages, begun, copied)
     counts = sorted({stage.depth + 1 for stage in stages})
-    numbers = [_Ring(count, rotated) for count in counts]
+    numbers = [_Ring(count, rotated, _unit(stages, count)) for count in counts]
     block = loop.regions[0].blocks[0]
     counting = Count(block.arguments[0], loop.operands[1], loop.operands[2])
 
@@ -83,6 +83,7 @@ def pipeline(
         editor.before(top)
         given_numbers = iter(added[len(first) :])
         rings = {ring.count: ring.around(editor, given_numbers) for ring in numbers}
+        units_of = {ring.count: ring.unit for ring in numbers}
         if free is not None:
             for unit in sorted({unit for fetch in fetches for unit in fetch.channels}):
                 editor.create(NpuOrder, [], units(unit, MATRIX), token=added[-1])
@@ -96,7 +97,8 @@ def pipeline(
             for each in together:
                 fetch, piece = stages[each].fetch, stages[each].piece
                 own, *results[each] = tokens[each]
-                here, there = (_copy_of(editor, fetch.buffer, index) for index in (number, before))
+                unit = units_of[depth + 1]
+                here, there = (_copy_of(editor, fetch.buffer, index, unit) for index in (number, before))
                 uses.append((fetch, own, here, there))
                 begins.append(Begin(fetch.starts, piece, partial(copies, stages[each], there, copied)))
                 if fetch.inner:  # which the last product reads
@@ -185,6 +187,12 @@ def _first(
     return [token for each in tokens for token in each]
 
 
+def _unit(stages: Sequence[Stage], count: int) -> int:
+    """The bytes of a copy of the buffers that have so many, if they are the same; 1 otherwise."""
+    sizes = {NpuBuffer(stage.fetch.buffer).bytes for stage in stages if stage.depth + 1 == count}
+    return sizes.pop() if len(sizes) == 1 else 1
+
+
 def _make_copies(editor: Editor, loop: Any, stage: Stage) -> None:
     """Let the buffer of a fetch have a copy for each iteration that is under way."""
     for buffer in (stage.fetch.buffer, *stage.fetch.inner):
@@ -195,25 +203,28 @@ def _make_copies(editor: Editor, loop: Any, stage: Stage) -> None:
 @dataclass(frozen=True)
 class _Ring:
     """The numbers of `count` copies, which a loop carries: that of this iteration's, and of the last one's, if more
-    than two take turns. `rotated`: the loop begins count - 1 iterations early.
+    than two take turns. `rotated`: the loop begins count - 1 iterations early. The numbers are multiples of `unit`,
+    which is the bytes of a copy if they are the same of all buffers: offsets need no multiplication then.
     """
 
     count: int
     rotated: bool
+    unit: int
 
     @property
     def first(self) -> list[int]:
         """The values that the loop begins with."""
         number = 1 if self.rotated else 0
-        return [number] if self.count == 2 else [number, (number - 1) % self.count]
+        found = [number] if self.count == 2 else [number, (number - 1) % self.count]
+        return [each * self.unit for each in found]
 
     def around(self, editor: Editor, carried: Iterator[Any]) -> tuple[Any, Any, list[Any]]:
         """The number of this iteration's copy, of the last one's, and the values that the loop goes on with."""
-        i64, number, one = editor.types.i64, next(carried), editor.constant(1)
+        i64, number, one = editor.types.i64, next(carried), editor.constant(self.unit)
         if self.count == 2:
             other = editor.value("arith.subi", [one, number], i64)
             return number, other, [other]
-        before, last = next(carried), editor.constant(self.count - 1)
+        before, last = next(carried), editor.constant((self.count - 1) * self.unit)
         up = editor.value("arith.addi", [number, one], i64)
         ends = editor.compare(EQ, number, last)
         following = editor.value("arith.select", [ends, editor.constant(0), up], i64)
@@ -320,11 +331,11 @@ def _all(editor: Editor, starts: Sequence[Any], copies: dict[Any, Any]) -> Any:
     return made.results[0]
 
 
-def _copy_of(editor: Editor, buffer: Any, number: Any) -> Any:
-    """A copy of a buffer by its number."""
-    size = editor.constant(NpuBuffer(buffer).bytes)
-    offset = editor.value("arith.muli", [number, size], editor.types.i64)
-    return editor.advanced(buffer.results[0], offset, "i8")
+def _copy_of(editor: Editor, buffer: Any, number: Any, unit: int = 1) -> Any:
+    """A copy of a buffer by its number, which counts so many bytes, or, if that is 1, whole copies."""
+    if unit == 1:
+        number = editor.i64("arith.muli", number, editor.constant(NpuBuffer(buffer).bytes))
+    return editor.advanced(buffer.results[0], number, "i8")
 
 
 def _use_copy(fetch: Fetch, block: Any, here: Any, there: Any, token: Any) -> None:
