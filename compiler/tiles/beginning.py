@@ -29,7 +29,7 @@ def begin_early(editor: Editor, loop: Any) -> Any:
     buffers = {buffer for start in starts for buffer in _targets(start)}
     if not all(_is_own(block, inner, starts, buffer) for buffer in buffers):
         return loop
-    given = [*buffers, *(start.results[0] for start in starts)]
+    given = [*buffers, *_tokens(starts)]
     piece = Slice(loop, starts, given)
     if not piece.possible or not piece.varies:
         return loop
@@ -50,8 +50,9 @@ def begin_early(editor: Editor, loop: Any) -> Any:
         editor.before(operations[behind])
         more = later(editor, counting, 1)
         results = _started(editor, more, starts, lambda: positions(editor, counting, piece, 1))
-        for start, token in zip(starts, added, strict=True):
-            start.results[0].replace_all_uses_with(token)
+        for own, token in zip(_tokens(starts), added, strict=True):
+            own.replace_all_uses_with(token)
+        for start in starts:
             start.erase()
         return results
 
@@ -65,10 +66,15 @@ def _started(
 
     def made() -> list[Any]:
         found = copies()
-        return [copy(start, found, editor.at).results[0] for start in starts]
+        return _tokens([copy(start, found, editor.at) for start in starts])
 
-    kinds = [editor.types.i64] * len(starts)
-    return list(editor.if_else(condition, kinds, made, lambda: [editor.constant(0)] * len(starts)))
+    count = len(_tokens(starts))
+    kinds = [editor.types.i64] * count
+    return list(editor.if_else(condition, kinds, made, lambda: [editor.constant(0)] * count))
+
+
+def _tokens(starts: list[Any]) -> list[Any]:
+    return [token for start in starts for token in start.results]
 
 
 def _starts(block: Any, inner: Any) -> list[Any]:
@@ -76,7 +82,10 @@ def _starts(block: Any, inner: Any) -> list[Any]:
     found = []
     for value in list(inner.operands)[3:]:
         start = owner_in(value, block)
-        if start is None or start.name != "scf.if" or len(start.results) != 1 or len(list(value.uses)) != 1:
+        if start is None or start.name != "scf.if":
+            continue
+        users = [[use.owner.operation for use in token.uses] for token in start.results]
+        if users != [[inner]] * len(users):
             continue
         inside = list(with_nested(start))
         if any(NpuMatrix.isa(op) or NpuOrder.isa(op) for op in inside):

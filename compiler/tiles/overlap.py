@@ -23,10 +23,10 @@ from .arrays import SYNCHRONISES, apart
 from .beginning import begin_early
 from .deferring import defer
 from .editing import SLT, Editor, functions, nested
-from .pipelining import Stage, beyond, order, pipeline, started
+from .pipelining import Begin, Stage, beyond, order, pipeline, started
 from .programs import UNORDERED
 from .rotating import rotate, rotates
-from .slices import Slice, copy
+from .slices import PURE, Slice, copy
 
 
 class Level(IntEnum):
@@ -61,7 +61,19 @@ def overlap(module: Any, chip: ChipDescription, level: Level = Level.DEEP, stage
             loops = [op for op in nested(function.regions[0].blocks[0]) if op.name == "scf.for"]
             for loop in reversed(loops):
                 less |= _overlap(editor, loop, level, stages)
+            _erase_unused(function.regions[0].blocks[0])
     return less
+
+
+def _erase_unused(block: Any) -> None:
+    """Erase the addresses that are computed for another iteration now, and what only they were computed from. What says
+    which program runs stays.
+    """
+    for operation in reversed(list(nested(block))):
+        if operation.name not in PURE or any(True for result in operation.results for _ in result.uses):
+            continue
+        if "current" not in operation.attributes:
+            operation.erase()
 
 
 def _overlap(editor: Editor, loop: Any, level: Level, stages: int) -> bool:
@@ -150,7 +162,7 @@ def _hoist(editor: Editor, loop: Any, fetch: Fetch, piece: Slice) -> None:
     editor.before(loop)
     some = editor.compare(SLT, lower, upper)
     fetch.buffer.move_before(loop)
-    token = started(editor, some, fetch.starts, piece, lambda: piece.copied({}, editor.at))
+    (token,) = started(editor, some, [Begin(fetch.starts, piece, lambda: piece.copied({}, editor.at))])
     editor.wait(token, fetch.unit)
     fetch.wait.erase()
     for start in reversed(fetch.starts):

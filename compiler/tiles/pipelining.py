@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from triton_porting_kit.compiler.dialect.npu import (
@@ -64,46 +65,54 @@ def pipeline(
         begun = _begun(editor, loop, max(stage.depth for stage in stages))
         begun = [(index, editor.both([some, *given])) for index, some in begun]
         copied = Copies()
-        first = [token for stage in stages for token in _first(editor, loop, stage, begun, copied)]
+        first = _first(editor, loop, stages, begun, copied)
     counts = sorted({stage.depth + 1 for stage in stages})
-    numbers = [_Ring(count, rotated) for count in counts]
+    numbers = [_Ring(count, rotated, _unit(stages, count)) for count in counts]
     block = loop.regions[0].blocks[0]
     counting = Count(block.arguments[0], loop.operands[1], loop.operands[2])
 
+    def copies(stage: Stage, there: Any, copied: Copies) -> dict[Any, Any]:
+        found = positions(editor, counting, stage.piece, stage.depth, copied)
+        return {**found, stage.fetch.buffer.results[0]: there}
+
     def following(added: Any) -> list[Any]:
         """Start later iterations' transfers at the top, and use the copies of this one."""
-        tokens = list(added[: len(first)])
+        given_tokens = iter(added)
+        tokens = [list(islice(given_tokens, stage.depth)) for stage in stages]
         top = block.operations[0].operation
         editor.before(top)
         given_numbers = iter(added[len(first) :])
         rings = {ring.count: ring.around(editor, given_numbers) for ring in numbers}
+        units_of = {ring.count: ring.unit for ring in numbers}
         if free is not None:
             for unit in sorted({unit for fetch in fetches for unit in fetch.channels}):
                 editor.create(NpuOrder, [], units(unit, MATRIX), token=added[-1])
-        more: dict[int, Any] = {}
+        more = {stage.depth: editor.both([later(editor, counting, stage.depth), *given]) for stage in stages}
         copied = Copies()
-        results = []
-        for stage in stages:
-            own, *rest = (tokens.pop(0) for _ in range(stage.depth))
-            if stage.depth not in more:
-                more[stage.depth] = editor.both([later(editor, counting, stage.depth), *given])
-            number, before, _ = rings[stage.depth + 1]
-            here, there = (_copy_of(editor, stage.fetch.buffer, index) for index in (number, before))
-
-            def copies(stage: Stage = stage, there: Any = there) -> dict[Any, Any]:
-                found = positions(editor, counting, stage.piece, stage.depth, copied)
-                return {**found, stage.fetch.buffer.results[0]: there}
-
-            if stage.fetch.inner:  # which the last product reads
-                stage.fetch.wait.move_before(top)
-                stage.fetch.wait.operands[0] = own
-            results += [*rest, started(editor, more[stage.depth], stage.fetch.starts, stage.piece, copies)]
-            if apart is not None:
-                own = _or_now(editor, apart, stage.fetch, own, here)
-            _use_copy(stage.fetch, block, here, there, own)
-            editor.before(top)
-        results += [value for count in counts for value in rings[count][2]]
-        return results if free is None else [*results, free.results[0]]
+        results: dict[int, list[Any]] = {}
+        for together in _together(stages):
+            depth = stages[together[0]].depth
+            number, before, _ = rings[depth + 1]
+            begins, uses = [], []
+            for each in together:
+                fetch, piece = stages[each].fetch, stages[each].piece
+                own, *results[each] = tokens[each]
+                unit = units_of[depth + 1]
+                here, there = (_copy_of(editor, fetch.buffer, index, unit) for index in (number, before))
+                uses.append((fetch, own, here, there))
+                begins.append(Begin(fetch.starts, piece, partial(copies, stages[each], there, copied)))
+                if fetch.inner:  # which the last product reads
+                    fetch.wait.move_before(top)
+                    fetch.wait.operands[0] = own
+            for each, token in zip(together, started(editor, more[depth], begins), strict=True):
+                results[each].append(token)
+            for fetch, own, here, there in uses:
+                token = own if apart is None else _or_now(editor, apart, fetch, own, here)
+                _use_copy(fetch, block, here, there, token)
+                editor.before(top)
+        ahead = [token for each in range(len(stages)) for token in results[each]]
+        ahead += [value for count in counts for value in rings[count][2]]
+        return ahead if free is None else [*ahead, free.results[0]]
 
     begin = [editor.constant(number) for ring in numbers for number in ring.first]
     made = with_carried(loop, [*first, *begin, *([] if free is None else [zero])], following)
@@ -137,13 +146,21 @@ class Copies:
         return defaultdict(dict, {number: dict(values) for number, values in self._known.items()})
 
 
+def _together(stages: Sequence[Stage]) -> list[list[int]]:
+    """The numbers of stages that start in one branch: those that are as many iterations ahead, without products."""
+    if any(stage.fetch.inner for stage in stages):
+        return [[number] for number in range(len(stages))]
+    depths = dict.fromkeys(stage.depth for stage in stages)
+    return [[number for number, stage in enumerate(stages) if stage.depth == depth] for depth in depths]
+
+
 def _first(
-    editor: Editor, loop: Any, stage: Stage, begun: list[tuple[Any, Any]], copied: Copies
+    editor: Editor, loop: Any, stages: Sequence[Stage], begun: list[tuple[Any, Any]], copied: Copies
 ) -> list[Any]:
-    """Start the transfers of the first iterations before the loop. Returns their tokens."""
+    """Start the transfers of the first iterations before the loop. Returns their tokens, stage by stage."""
     own, *arguments = loop.regions[0].blocks[0].arguments
 
-    def copies(number: int) -> dict[Any, Any]:
+    def copies(stage: Stage, number: int) -> dict[Any, Any]:
         known = copied.of(stage.piece)
         for each, (index, _) in enumerate(begun[: number + 1]):
             if each:
@@ -158,10 +175,22 @@ def _first(
             )
         return found
 
-    return [
-        started(editor, some, stage.fetch.starts, stage.piece, partial(copies, number))
-        for number, (_, some) in enumerate(begun[: stage.depth])
-    ]
+    tokens: list[list[Any]] = [[] for _ in stages]
+    for number, (_, some) in enumerate(begun):
+        mine = [each for each, stage in enumerate(stages) if stage.depth > number]
+        begins = [
+            Begin(stages[each].fetch.starts, stages[each].piece, partial(copies, stages[each], number))
+            for each in mine
+        ]
+        for each, token in zip(mine, started(editor, some, begins), strict=True):
+            tokens[each].append(token)
+    return [token for each in tokens for token in each]
+
+
+def _unit(stages: Sequence[Stage], count: int) -> int:
+    """The bytes of a copy of the buffers that have so many, if they are the same; 1 otherwise."""
+    sizes = {NpuBuffer(stage.fetch.buffer).bytes for stage in stages if stage.depth + 1 == count}
+    return sizes.pop() if len(sizes) == 1 else 1
 
 
 def _make_copies(editor: Editor, loop: Any, stage: Stage) -> None:
@@ -174,25 +203,28 @@ def _make_copies(editor: Editor, loop: Any, stage: Stage) -> None:
 @dataclass(frozen=True)
 class _Ring:
     """The numbers of `count` copies, which a loop carries: that of this iteration's, and of the last one's, if more
-    than two take turns. `rotated`: the loop begins count - 1 iterations early.
+    than two take turns. `rotated`: the loop begins count - 1 iterations early. The numbers are multiples of `unit`,
+    which is the bytes of a copy if they are the same of all buffers: offsets need no multiplication then.
     """
 
     count: int
     rotated: bool
+    unit: int
 
     @property
     def first(self) -> list[int]:
         """The values that the loop begins with."""
         number = 1 if self.rotated else 0
-        return [number] if self.count == 2 else [number, (number - 1) % self.count]
+        found = [number] if self.count == 2 else [number, (number - 1) % self.count]
+        return [each * self.unit for each in found]
 
     def around(self, editor: Editor, carried: Iterator[Any]) -> tuple[Any, Any, list[Any]]:
         """The number of this iteration's copy, of the last one's, and the values that the loop goes on with."""
-        i64, number, one = editor.types.i64, next(carried), editor.constant(1)
+        i64, number, one = editor.types.i64, next(carried), editor.constant(self.unit)
         if self.count == 2:
             other = editor.value("arith.subi", [one, number], i64)
             return number, other, [other]
-        before, last = next(carried), editor.constant(self.count - 1)
+        before, last = next(carried), editor.constant((self.count - 1) * self.unit)
         up = editor.value("arith.addi", [number, one], i64)
         ends = editor.compare(EQ, number, last)
         following = editor.value("arith.select", [ends, editor.constant(0), up], i64)
@@ -254,20 +286,27 @@ def order(editor: Editor, fetch: Fetch) -> None:
     fetch.wait.erase()
 
 
-def started(
-    editor: Editor, condition: Any, starts: Sequence[Any], piece: Slice, copies: Callable[[], dict[Any, Any]]
-) -> Any:
-    """Start commands of another iteration, if there is one. Returns the last one's token. `copies` computes what they
-    are given.
-    """
-    ready = None if piece.guarded else copies()
-    (token,) = editor.if_else(
+@dataclass(frozen=True)
+class Begin:
+    """Commands to start, in order, and what computes their operands for another iteration."""
+
+    starts: Sequence[Any]
+    piece: Slice
+    copies: Callable[[], dict[Any, Any]]
+
+
+def started(editor: Editor, condition: Any, begins: Sequence[Begin]) -> Sequence[Any]:
+    """Start commands of another iteration, if there is one. Returns each one's last token."""
+    ready = [None if begin.piece.guarded else begin.copies() for begin in begins]
+    return editor.if_else(
         condition,
-        [editor.types.i64],
-        lambda: [_all(editor, starts, copies() if ready is None else ready)],
-        lambda: [editor.constant(0)],
+        [editor.types.i64] * len(begins),
+        lambda: [
+            _all(editor, begin.starts, begin.copies() if known is None else known)
+            for begin, known in zip(begins, ready, strict=True)
+        ],
+        lambda: [editor.constant(0)] * len(begins),
     )
-    return token
 
 
 def _or_now(editor: Editor, apart: Any, fetch: Fetch, own: Any, here: Any) -> Any:
@@ -292,11 +331,11 @@ def _all(editor: Editor, starts: Sequence[Any], copies: dict[Any, Any]) -> Any:
     return made.results[0]
 
 
-def _copy_of(editor: Editor, buffer: Any, number: Any) -> Any:
-    """A copy of a buffer by its number."""
-    size = editor.constant(NpuBuffer(buffer).bytes)
-    offset = editor.value("arith.muli", [number, size], editor.types.i64)
-    return editor.advanced(buffer.results[0], offset, "i8")
+def _copy_of(editor: Editor, buffer: Any, number: Any, unit: int = 1) -> Any:
+    """A copy of a buffer by its number, which counts so many bytes, or, if that is 1, whole copies."""
+    if unit == 1:
+        number = editor.i64("arith.muli", number, editor.constant(NpuBuffer(buffer).bytes))
+    return editor.advanced(buffer.results[0], number, "i8")
 
 
 def _use_copy(fetch: Fetch, block: Any, here: Any, there: Any, token: Any) -> None:

@@ -122,6 +122,8 @@ def _carry(editor: Editor, loop: Any, sends: list[_Send], free: Any | None) -> N
     for send in sends:
         send.buffer.move_before(loop)
         editor.copies(send.buffer, 2)
+    sizes = {NpuBuffer(send.buffer).bytes for send in sends}
+    step = sizes.pop() if len(sizes) == 1 else 1  # then the number of the copy is its offset
     apart_from = [[differ(editor, [_pair(send.start, op)]) for op in send.elements] for send in sends]
 
     def following(added: Any) -> list[Any]:
@@ -132,8 +134,10 @@ def _carry(editor: Editor, loop: Any, sends: list[_Send], free: Any | None) -> N
             unit = NpuDma(send.start).unit
             editor.before(send.write)
             editor.wait(before_last, unit)
-            size = editor.constant(NpuBuffer(send.buffer).bytes)
-            offset = editor.value("arith.muli", [number, size], editor.types.i64)
+            offset = number
+            if step == 1:
+                size = editor.constant(NpuBuffer(send.buffer).bytes)
+                offset = editor.value("arith.muli", [number, size], editor.types.i64)
             here = editor.advanced(send.buffer.results[0], offset, "i8")
             send.write.operands[0] = here
             send.start.operands[1] = here
@@ -145,7 +149,7 @@ def _carry(editor: Editor, loop: Any, sends: list[_Send], free: Any | None) -> N
             send.wait.erase()
             results += [send.start.results[0], last]
         editor.before(block.operations[len(block.operations) - 1].operation)
-        results.append(editor.value("arith.subi", [editor.constant(1), number], editor.types.i64))
+        results.append(editor.value("arith.subi", [editor.constant(step), number], editor.types.i64))
         return results
 
     count = 2 * len(sends)

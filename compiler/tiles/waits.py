@@ -82,8 +82,9 @@ def _before(first: Any, second: Any, assumed: _Pairs = frozenset()) -> bool:
         return False
     if all(map(_issues, (one, other))):
         return True
-    branches = all(op.name == "scf.if" and _starts(op) for op in (one, other))
-    return branches and one.operands[0] == other.operands[0] and _surely(other)
+    given = (one, first.result_number), (other, second.result_number)
+    branches = all(op.name == "scf.if" and _starts(op, number) for op, number in given)
+    return branches and one.operands[0] == other.operands[0] and _surely(*given[1])
 
 
 def _issues(operation: Any) -> bool:
@@ -103,14 +104,14 @@ def _yielded_before(region: Any, first: Any, second: Any, assumed: _Pairs) -> bo
     return one == other or _before(one, other, assumed)
 
 
-def _surely(branch: Any) -> bool:
-    """Whether a branch with a token has started a command whenever its condition holds, or the core has waited for a
-    later one of the same unit: for the gather in a transfer's place.
+def _surely(branch: Any, number: int) -> bool:
+    """Whether a branch, by its result of that number, has started a command whenever its condition holds, or the core
+    has waited for a later one of the same unit: for the gather in a transfer's place.
     """
-    source = _given(branch)
+    source, inner = _given(branch, number)
     if source is None or source.name != "scf.if":
         return source is not None and _issues(source)
-    transfer = _given(source)
+    transfer, _ = _given(source, inner)
     if transfer is None or not NpuDma.isa(transfer):
         return False
     rest = [op.operation for op in source.regions[1].blocks[0].operations]
@@ -120,22 +121,24 @@ def _surely(branch: Any) -> bool:
     )
 
 
-def _given(branch: Any) -> Any | None:
-    """What gives the token of a branch whose condition holds."""
+def _given(branch: Any, number: int) -> tuple[Any | None, int]:
+    """What gives a token of a branch whose condition holds, and as which of its results."""
     operations = branch.regions[0].blocks[0].operations
-    owner = operations[len(operations) - 1].operation.operands[0].owner
-    return None if isinstance(owner, ir.Block) else owner.operation
+    token = operations[len(operations) - 1].operation.operands[number]
+    if isinstance(token.owner, ir.Block):
+        return None, 0
+    return token.owner.operation, token.result_number
 
 
-def _starts(branch: Any) -> bool:
-    """Whether a branch with a token starts one transfer if its condition holds, and else has no command, or one that
-    the core has waited for.
+def _starts(branch: Any, number: int) -> bool:
+    """Whether a branch, by its result of that number, starts one transfer if its condition holds, and else has no
+    command, or one that the core has waited for.
     """
-    then, otherwise = ([op.operation for op in region.blocks[0].operations] for region in branch.regions)
-    source = then[-1].operands[0].owner
-    if isinstance(source, ir.Block):
+    source, inner = _given(branch, number)
+    if source is None:
         return False
-    started = _issues(source.operation) or (source.operation.name == "scf.if" and _starts(source.operation))
+    otherwise = [op.operation for op in branch.regions[1].blocks[0].operations]
+    started = _issues(source) or (source.name == "scf.if" and _starts(source, inner))
     waits = [op for op in otherwise if NpuWait.isa(op)]
     others = [
         op for op in otherwise if op.name.startswith("tpk.npu_") and op.results and op.name not in _IDLE

@@ -140,8 +140,8 @@ def dma(lowering: Lowering, operation: Operation) -> None:
 
 
 def _described(lowering: Lowering, fields: dict[str, list[Value]]) -> Value:
-    """A descriptor with these values. Transfers whose constants and strides are the same have one descriptor, in which
-    those are set once, at the start of the function; the others are set here.
+    """A descriptor with these values. What does not change in the function is set once, at its start, in a descriptor
+    that transfers share which have the same of it; the rest, and addresses, are set here.
     """
     builder = lowering.builder
     fixed: list[tuple[int, Value]] = []
@@ -150,7 +150,7 @@ def _described(lowering: Lowering, fields: dict[str, list[Value]]) -> Value:
     for name, kind, count in TRANSFER:
         step = 8 if kind == "int64_t" else 4
         for index, value in enumerate(fields[name]):
-            once = value.constant is not None or (value.level == 0 and name.endswith("strides"))
+            once = value.constant is not None or (value.level == 0 and name not in ("target", "source"))
             (fixed if once else others).append((offset + step * index, value))
         offset += step * count
     known = lowering.part(Core).descriptors

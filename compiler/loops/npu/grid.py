@@ -23,10 +23,11 @@ def program(lowering: Lowering, operation: Operation) -> None:
     axes = max((axis + 1 for axis, result in enumerate(op.results) if result.users), default=0)
     if op.current and lowering.grid.tells:
         axes = len(lowering.grid.counts)
-    for count in lowering.grid.counts[:axes]:
+    for axis, count in enumerate(lowering.grid.counts[:axes]):
         wide = builder.cast("arith.extui", count, "i64")
         ids.append(builder.cast("arith.trunci", builder.binary("arith.remui", rest, wide), "i32"))
-        rest = builder.binary("arith.divui", rest, wide)
+        if axis + 1 < axes:
+            rest = builder.binary("arith.divui", rest, wide)
     for result, value in zip(op.results, ids, strict=False):
         lowering.scalars[result] = value
     if op.current:
