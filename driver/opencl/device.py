@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 from collections.abc import Sequence
@@ -29,9 +30,10 @@ from triton_porting_kit.driver.opencl.programs import (
     context_of,
     program_of_binary,
     program_of_source,
+    renew_context,
 )
 from triton_porting_kit.driver.opencl.streams import Event, Stream
-from triton_porting_kit.errors import InvalidArgument, InvalidModule, LaunchError, ToolchainError
+from triton_porting_kit.errors import DeviceError, InvalidArgument, InvalidModule, LaunchError, ToolchainError
 
 SCRATCH_LIMIT = 256 << 20
 """Bytes of scratch that a program may use. Each compute unit has as much as the kernel needs."""
@@ -291,7 +293,8 @@ class OpenCLDevice(Device):
         with self._lock:
             for handle, stream in self._streams.items():
                 self._native.remove_stream(handle)
-                stream.wait()  # a failure that nobody asked for is gone, as everything is
+                with contextlib.suppress(DeviceError):  # of a lost device, or of work that nobody waited for
+                    stream.wait()
                 stream.close()
             for event in self._events.values():
                 event.close()
@@ -299,6 +302,9 @@ class OpenCLDevice(Device):
                 self.unload_module(module)
             self._events.clear()
             self._memory.clear()
+            self._context = renew_context(self.info)
+            self._native.set_context(self._context)
+            self._memory.context = self._context
             self._streams = {}
             self._add_stream(DEFAULT_STREAM)
             super().reset()

@@ -140,9 +140,7 @@ class Library:
     @cached_property
     def functions(self) -> _opencl.Functions:
         """The functions that native launches call."""
-        addresses = {
-            name: ctypes.cast(getattr(self._library, name), c_void_p).value or 0 for name in _FUNCTIONS
-        }
+        addresses = {name: ctypes.cast(getattr(self, name), c_void_p).value or 0 for name in _FUNCTIONS}
         meanings = {code: (int(Code[kind.__name__]), name) for code, (name, kind) in _CODES.items()}
         return _opencl.Functions(addresses, meanings)
 

@@ -22,7 +22,7 @@ class Memory(ABC):
     """Allocates, frees, copies, and checks addresses, which `native` keeps for launches."""
 
     def __init__(self, library: Library, context: int, info: DeviceInfo, native: _opencl.Device) -> None:
-        self._library, self._context, self._info, self._native = library, context, info, native
+        self._library, self.context, self._info, self._native = library, context, info, native
         self._lock = (
             threading.RLock()
         )  # the garbage collector may free an array in the middle of an allocation
@@ -122,11 +122,11 @@ class SharedMemory(Memory):
         return size + (alignment if alignment > self._info.alignment else 0)
 
     def _make(self, size: int, alignment: int) -> tuple[int, int] | None:
-        start = self._library.clSVMAlloc(self._context, _READ_WRITE, size, self._info.alignment)
+        start = self._library.clSVMAlloc(self.context, _READ_WRITE, size, self._info.alignment)
         return (int(start), 0) if start else None
 
     def release(self, start: int, buffer: int) -> None:
-        self._library.clSVMFree(self._context, start)
+        self._library.clSVMFree(self.context, start)
 
     def write(self, queue: int, address: int, host: int, size: int) -> int:
         return self._copy(queue, address, host, size)
@@ -162,7 +162,7 @@ class BufferMemory(Memory):
     def _make(self, size: int, alignment: int) -> tuple[int, int] | None:
         try:
             buffer = self._library.create(
-                "clCreateBuffer", f"allocating {size} bytes", self._context, _READ_WRITE, size, None
+                "clCreateBuffer", f"allocating {size} bytes", self.context, _READ_WRITE, size, None
             )
         except OutOfMemory:
             return None

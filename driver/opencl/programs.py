@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from ctypes import c_char_p, c_int32, c_size_t, c_void_p
-from functools import cache
 
 from triton_porting_kit.driver.opencl.library import Library, open_library
 from triton_porting_kit.driver.opencl.platforms import DeviceInfo
 from triton_porting_kit.errors import InvalidModule
 
+_BUILD_FAILED = -11
 _BUILD_LOG, _BINARY_SIZES, _BINARIES = 0x1183, 0x1165, 0x1166
 
 
@@ -21,12 +22,28 @@ class BuildFailure(InvalidModule):
         self.log = log
 
 
-@cache
+_CONTEXTS: dict[DeviceInfo, int] = {}
+_lock = threading.Lock()
+
+
 def context_of(info: DeviceInfo) -> int:
-    """The context of a device, which lives as long as the process."""
-    devices = (c_void_p * 1)(info.handle)
-    library = open_library()
-    return library.create("clCreateContext", f"opening {info.name}", None, 1, devices, None, None)
+    """The context of a device, which lives until `renew_context`."""
+    with _lock:
+        if info not in _CONTEXTS:
+            devices = (c_void_p * 1)(info.handle)
+            _CONTEXTS[info] = open_library().create(
+                "clCreateContext", f"opening {info.name}", None, 1, devices, None, None
+            )
+        return _CONTEXTS[info]
+
+
+def renew_context(info: DeviceInfo) -> int:
+    """A new context of a device: nothing of the old one can be used, as after a device was lost."""
+    with _lock:
+        old = _CONTEXTS.pop(info, None)
+    if old is not None:
+        open_library().clReleaseContext(old)  # what was made in it keeps it
+    return context_of(info)
 
 
 def program_of_source(info: DeviceInfo, source: str) -> int:
@@ -55,9 +72,13 @@ def _built(library: Library, info: DeviceInfo, program: int) -> int:
     code = library.clBuildProgram(program, 1, devices, info.build_options.encode(), None, None)
     if code == 0:
         return program
-    log = library.string("clGetProgramBuildInfo", program, info.handle, _BUILD_LOG)
-    library.clReleaseProgram(program)
-    raise BuildFailure(info.name, log or f"code {code}")
+    try:
+        if code != _BUILD_FAILED:
+            library.check(code, f"building a program for {info.name}")
+        log = library.string("clGetProgramBuildInfo", program, info.handle, _BUILD_LOG)
+    finally:
+        library.clReleaseProgram(program)
+    raise BuildFailure(info.name, log)
 
 
 def build_source(info: DeviceInfo, source: str) -> bytes:

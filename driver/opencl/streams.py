@@ -75,6 +75,8 @@ class Stream:
             kept, self._kept = self._kept, deque()
         try:
             self._library.check(self._library.clFinish(self.queue), "waiting for a stream")
+            for event, _ in kept:
+                self._library.check(min(state(self._library, event), 0), "a copy")
         finally:
             self._library.clReleaseCommandQueue(self.queue)
             for event, _ in kept:

@@ -89,6 +89,7 @@ PYBIND11_MODULE(_opencl, module, py::mod_gil_not_used()) {
            }),
            py::arg("functions"), py::arg("context"), py::arg("name"), py::arg("units"))
       .def_property_readonly("context", [](Device &self) { return reinterpret_cast<uint64_t>(&self); })
+      .def("set_context", &Device::setContext)
       .def("add_stream", &Device::addStream)
       .def("remove_stream", &Device::removeStream)
       .def("add_function", &Device::addFunction)

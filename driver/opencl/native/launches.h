@@ -102,6 +102,8 @@ public:
       : functions_(std::move(functions)), context_(context), name_(std::move(name)), units_(units) {}
 
   Memory memory;
+  /// The context of buffers that launches make, after a reset.
+  void setContext(uint64_t context) { context_ = reinterpret_cast<Handle>(context); }
   void addStream(uint64_t handle, std::shared_ptr<Queue> queue);
   void removeStream(uint64_t handle);
   void addFunction(uint64_t handle, std::shared_ptr<Kernel> kernel);
@@ -118,7 +120,7 @@ private:
   void check(int32_t code, const Kernel &kernel, const char *what) const;
 
   std::shared_ptr<const Functions> functions_;
-  Handle context_;
+  std::atomic<Handle> context_;
   std::string name_;
   uint64_t units_;
   std::shared_mutex tables_;
