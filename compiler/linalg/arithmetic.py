@@ -50,10 +50,17 @@ class _Scalars:
 
 def expand(body: Text, name: str, operands: Sequence[str], kinds: Sequence[str], result: str) -> str:
     """The function `name` of `EXPANDED` on scalars. 16-bit floats are computed in f32."""
+    return compute(body, EXPANDED[name], operands, kinds, result)
+
+
+def compute(
+    body: Text, function: Callable[..., Lanes], operands: Sequence[str], kinds: Sequence[str], result: str
+) -> str:
+    """A function of `Lanes` on scalars. 16-bit floats are computed in f32."""
     builder = _Scalars(body)
     given = [Value(operand, kind, 0) for operand, kind in zip(operands, kinds, strict=True)]
     wide = [builder.cast("arith.extf", x, "f32") if x.type in ("f16", "bf16") else x for x in given]
-    found = EXPANDED[name](*(Lanes(cast(LoopBuilder, builder), value) for value in wide)).value
+    found = function(*(Lanes(cast(LoopBuilder, builder), value) for value in wide)).value
     last = "arith.extui" if result.startswith("i") else "arith.truncf"
     return builder.cast(last, found, result).name
 

@@ -8,6 +8,9 @@ from typing import Any
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain.mlir import ir
 
+from . import ascend_operations
+from .expansion import Functions
+
 ATOMIC_KINDS = {
     "addf": 0, "addi": 1, "assign": 2, "maximumf": 3, "maxs": 4, "maxu": 5, "minimumf": 6, "mins": 7, "minu": 8,
     "mulf": 9, "muli": 10, "ori": 11, "andi": 12, "maxnumf": 13, "minnumf": 14,
@@ -40,6 +43,23 @@ def for_llvm_19(text: str) -> str:
     return _FLAGS.sub(r"\1", _KIND.sub(number, text))
 
 
+def write_otherwise(module: Any) -> bool:
+    """Call functions in the place of operations that the compiler refuses. Returns whether there were some."""
+    found: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        if ascend_operations.is_refused(operation):
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    functions = Functions()
+    for operation in found:
+        ascend_operations.rewrite(functions, operation)
+    functions.add_to(module)
+    return bool(found)
+
+
 def apply_to_tensors(kernel: Any) -> None:
     """Replace `linalg.generic` of elements by operations on whole tensors, or by loops over the elements."""
     found: list[Any] = []
@@ -67,7 +87,10 @@ def _is_of_tensors(operation: Any) -> bool:
         return False
     body = [view.operation for view in operation.regions[0].blocks[0].operations][:-1]
     return bool(body) and all(
-        each.name.startswith(("arith.", "math.")) and not list(each.regions) and len(each.results) == 1
+        each.name.startswith(("arith.", "math."))
+        and each.name not in ascend_operations.LOOPED
+        and not list(each.regions)
+        and len(each.results) == 1
         for each in body
     )
 

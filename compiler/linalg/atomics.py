@@ -33,9 +33,22 @@ def read_modify_write(rewriting: Rewriting, operation: Any) -> None:
 
     def perform(body: Text, view: str, memref: str, values: list[str]) -> str:
         place = f"{view}[{body.constant(0)}]"
+        if kind == "xori" and rewriting.convention.llvm_19:  # whose atomic operations have no exclusive or
+            return _updated(body, place, memref, element, f"arith.xori %current, {values[0]} : {element}")
         return body.let(f"memref.atomic_rmw {kind} {values[0]}, {place} : ({element}, {memref}) -> {element}")
 
     _each(rewriting, op, "atomic", ["value"], perform)
+
+
+def _updated(body: Text, place: str, memref: str, element: str, update: str) -> str:
+    """Change an element by an operation on `%current`. Returns the element before."""
+    found, current = body.name(), body.name()
+    body.do(f"{found} = memref.generic_atomic_rmw {place} : {memref} {{")
+    body.do(f"^bb0({current}: {element}):")
+    new = body.let(update.replace("%current", current))
+    body.do(f"memref.atomic_yield {new} : {element}")
+    body.do("}")
+    return found
 
 
 def compare_and_swap(rewriting: Rewriting, operation: Any) -> None:

@@ -13,7 +13,8 @@ from triton_porting_kit.compiler.dialect.types import element_of, shape_of
 from triton_porting_kit.toolchain.mlir import ir
 
 from .accesses import generic
-from .arithmetic import EXPANDED, expand
+from .arithmetic import EXPANDED, compute, expand
+from .ascend_functions import FUNCTIONS
 from .expansion import Text
 from .rewriting import Rewriting
 
@@ -37,7 +38,11 @@ def function(rewriting: Rewriting, operation: Any) -> None:
     kinds = [element_of(value) for value in op.inputs]
     result = element_of(op.result)
 
+    written = None if rewriting.convention.element_wise_generic or "f64" in kinds else FUNCTIONS.get(op.name)
+
     def one(names: Sequence[str]) -> str:
+        if written is not None:
+            return compute(body, written, names, kinds, result)
         if op.name in EXPANDED:
             return expand(body, op.name, names, kinds, result)
         external = symbol(op.name, kinds, result)

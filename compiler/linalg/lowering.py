@@ -10,7 +10,7 @@ from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
-from . import accesses, ascend, atomics, calls, functions, iree, messages, pointers, regions, shapes
+from . import accesses, ascend, atomics, calls, functions, iree, maps, messages, pointers, regions, shapes
 from .conventions import Convention
 from .rewriting import Rewriting
 
@@ -31,7 +31,7 @@ EXPANSIONS: dict[str, Expansion] = {
     tpk.Print.OPERATION_NAME: messages.show,
     tpk.Reduce.OPERATION_NAME: regions.reduce,
     tpk.Scan.OPERATION_NAME: regions.scan,
-    tpk.Map.OPERATION_NAME: regions.map_elements,
+    tpk.Map.OPERATION_NAME: maps.map_elements,
     tpk.Function.OPERATION_NAME: functions.function,
     tpk.FpToFp.OPERATION_NAME: functions.convert,
     tpk.ClampF.OPERATION_NAME: shapes.clamp,
@@ -73,8 +73,11 @@ def lower_to_linalg(module: Any, convention: Convention) -> Any:
         mlir.run_passes(module, _GENERIC_PASSES if convention.element_wise_generic else _PASSES)
         _refuse_leftovers(rewriting)
         if not convention.element_wise_generic:
-            ascend.apply_to_tensors(_kernel_named(module, name))
             mlir.run_passes(module, _ASCEND_PASSES)
+            if ascend.write_otherwise(module):
+                mlir.run_passes(module, _PASSES)
+            ascend.apply_to_tensors(_kernel_named(module, name))
+            mlir.run_passes(module, "builtin.module(canonicalize,cse)")
         _finish(_kernel_named(module, name), convention)
         return iree.wrap(module, name, convention.executable) if convention.executable else module
 

@@ -1,11 +1,11 @@
-"""Reductions, scans and maps: `linalg.reduce` and `linalg.generic` around the regions that they come with."""
+"""Reductions and scans: `linalg.reduce` and `linalg.generic` around the regions that they come with."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from triton_porting_kit.compiler.dialect.operations import Map, Reduce, Scan
+from triton_porting_kit.compiler.dialect.operations import Reduce, Scan
 from triton_porting_kit.compiler.dialect.types import element_of, shape_of
 from triton_porting_kit.toolchain.mlir import ir
 
@@ -18,6 +18,26 @@ NEUTRAL = {
 }  # fmt: skip
 """Numbers that change nothing, by the operation of a region: with them a reduction begins. Others begin with the first
 element, as those of floats do that choose a number over NaN."""
+
+
+_LEAST = {"arith.maximumf", "arith.maxnumf", "arith.maxsi", "arith.maxui"}
+_MOST = {"arith.minimumf", "arith.minnumf", "arith.minsi", "arith.minui"}
+
+
+def _bound(combination: str, element: str) -> str | None:
+    """The least or greatest number, with which a maximum or minimum begins in the convention `ascend`: its compiler
+    does not read the first number."""
+    if combination not in _LEAST | _MOST:
+        return None
+    if element.startswith(("f", "bf")):
+        bits, digits = {"f16": (0x7C00, 4), "bf16": (0x7F80, 4), "f32": (0x7F800000, 8)}.get(
+            element, (0x7FF << 52, 16)
+        )
+        return f"0x{bits | (1 << (4 * digits - 1) if combination in _LEAST else 0):0{digits}X}"
+    half = 1 << (int(element[1:]) - 1)
+    unsigned = combination.endswith("ui")
+    least, most = (0, 2 * half - 1) if unsigned else (-half, half - 1)
+    return str(least if combination in _LEAST else most)
 
 
 def _combination(operation: Any) -> str | None:
@@ -95,7 +115,13 @@ def reduce(rewriting: Rewriting, operation: Any) -> None:
         operation = _widened(rewriting, operation)
     op = Reduce(operation)
     shape = shape_of(op.inputs[0]) or ()
-    neutral = NEUTRAL.get(_combination(operation) or "")
+    combination = _combination(operation) or ""
+    neutral = NEUTRAL.get(combination)
+    if not rewriting.convention.element_wise_generic:
+        neutral = neutral or _bound(combination, element_of(op.inputs[0]))
+        if neutral is None:
+            _end_reduce(rewriting, operation, shape, _reduced_by_loop(rewriting, operation))
+            return
     first, rest = _from_neutral(rewriting, op, neutral) if neutral else _from_first(rewriting, op)
     values = first
     if neutral is not None or shape[op.axis] > 1:
@@ -111,6 +137,11 @@ def reduce(rewriting: Rewriting, operation: Any) -> None:
         replaced = [*range(count, 2 * count), *range(count)]  # partial results come last in `linalg.reduce`
         move_region(operation.regions[0], reduced.regions[0], [*types, *types], replaced, operation.location)
         values = list(reduced.results)
+    _end_reduce(rewriting, operation, shape, values)
+
+
+def _end_reduce(rewriting: Rewriting, operation: Any, shape: Sequence[int], values: list[Any]) -> None:
+    """Replace a reduction by tensors without the dimension, or by their only element."""
     if len(shape) == 1:
         body = Text()
         extracted = [body.let(f"tensor.extract %a{i}[] : {value.type}") for i, value in enumerate(values)]
@@ -118,6 +149,37 @@ def reduce(rewriting: Rewriting, operation: Any) -> None:
         if shape_of(operation.results[0]) is None:
             values = rewriting.functions.call(operation, "end_reduce", values, kinds, body, extracted)
     rewriting.replace_by(operation, values)
+
+
+def _reduced_by_loop(rewriting: Rewriting, operation: Any) -> list[Any]:
+    """The results of a loop along the dimension, which combines the slices before with the next one."""
+    op = Reduce(operation)
+    count = len(op.inputs)
+    length = (shape_of(op.inputs[0]) or ())[op.axis]
+    body, kinds = Text(), _step_kinds(op)
+    slices = [_slice(body, f"%a{i}", op.inputs[i], op.axis, "0", 1, kind) for i, kind in enumerate(kinds)]
+    values = rewriting.functions.call(operation, "begin_reduce", list(op.inputs), kinds, body, slices)
+    if length > 1:
+        loop, block, end = _loop(rewriting, operation, values, length)
+        index, *before = block.arguments
+        body = Text()
+        slices = [
+            _slice(body, f"%a{1 + i}", op.inputs[i], op.axis, "%a0", 1, kind) for i, kind in enumerate(kinds)
+        ]
+        here = rewriting.functions.call(end, "slices", [index, *op.inputs], kinds, body, slices)
+        elements = [element_of(value) for value in op.inputs]
+        combined = element_wise(
+            rewriting, end, operation.regions[0], [*before, *here], before, elements, range(2 * count)
+        )
+        for position, value in enumerate(combined):
+            end.operands[position] = value
+        values = list(loop.results)
+    body = Text()
+    dropped = [
+        _slice(body, f"%a{i}", value, op.axis, "0", 1, kind)
+        for i, (value, kind) in enumerate(zip(values, _kept_kinds(op), strict=True))
+    ]
+    return rewriting.functions.call(operation, "end_slices", values, _kept_kinds(op), body, dropped)
 
 
 def _from_neutral(rewriting: Rewriting, op: Reduce[Any], neutral: str) -> tuple[list[Any], list[Any]]:
@@ -150,10 +212,17 @@ def _from_first(rewriting: Rewriting, op: Reduce[Any]) -> tuple[list[Any], list[
     return made[: len(first)], made[len(first) :]
 
 
-def _kept_kinds(op: Reduce[Any] | Scan[Any]) -> list[str]:
+def _kept_kinds(op: Reduce[Any]) -> list[str]:
     """The types of the inputs without the dimension."""
     shape = shape_of(op.inputs[0]) or ()
     return [tensor_type(shape[: op.axis] + shape[op.axis + 1 :], element_of(value)) for value in op.inputs]
+
+
+def _step_kinds(op: Reduce[Any] | Scan[Any]) -> list[str]:
+    """The types of slices of the inputs, whose dimension has length 1."""
+    shape = shape_of(op.inputs[0]) or ()
+    step = (*shape[: op.axis], 1, *shape[op.axis + 1 :])
+    return [tensor_type(step, element_of(value)) for value in op.inputs]
 
 
 def _slice(body: Text, name: str, value: Any, axis: int, at: str, length: int, kind: str) -> str:
@@ -175,10 +244,10 @@ def scan(rewriting: Rewriting, operation: Any) -> None:
     if length == 1:
         rewriting.replace_by(operation, values)
         return
-    loop, block, end = _loop(rewriting, operation, length)
+    loop, block, end = _loop(rewriting, operation, values, length)
     previous, current = _neighbours(rewriting, op, end, block, length)
     count = len(values)
-    combined = _element_wise(
+    combined = element_wise(
         rewriting,
         end,
         operation.regions[0],
@@ -192,13 +261,12 @@ def scan(rewriting: Rewriting, operation: Any) -> None:
     rewriting.replace_by(operation, list(loop.results))
 
 
-def _loop(rewriting: Rewriting, operation: Any, length: int) -> tuple[Any, Any, Any]:
-    """A loop from 1 to `length` that carries the operands. Returns it, its body, and the body's `scf.yield`."""
+def _loop(rewriting: Rewriting, operation: Any, values: list[Any], length: int) -> tuple[Any, Any, Any]:
+    """A loop from 1 to `length` that carries `values`. Returns it, its body, and the body's `scf.yield`."""
     bounds = Text()
     one, last = rewriting.functions.call(
         operation, "bounds", [], ["index"] * 2, bounds, [bounds.constant(1), bounds.constant(length)]
     )
-    values = list(operation.operands)
     types = [value.type for value in values]
     loop = rewriting.create("scf.for", operation, types, [one, last, one, *values])
     block = loop.regions[0].blocks.append(
@@ -219,8 +287,8 @@ def _place(body: Text, op: Scan[Any], length: int) -> str:
 def _neighbours(
     rewriting: Rewriting, op: Scan[Any], end: Any, block: Any, length: int
 ) -> tuple[list[Any], list[Any]]:
-    """The slices of an iteration: the results before, and the elements here."""
-    body, kinds = Text(), _kept_kinds(op)
+    """The slices of an iteration, of length 1: the results before, and the elements here."""
+    body, kinds = Text(), _step_kinds(op)
     here = _place(body, op, length)
     before = body.let(f"arith.{'addi' if op.reverse else 'subi'} {here}, {body.constant(1)} : index")
     slices = [
@@ -253,7 +321,7 @@ def _inserted(
     return rewriting.functions.call(end, "insert", [*block.arguments, *combined], kinds, body, inserted)
 
 
-def _element_wise(
+def element_wise(
     rewriting: Rewriting,
     at: Any,
     region: Any,
@@ -280,92 +348,3 @@ def _element_wise(
     types = [ir.Type.parse(element_of(value)) for value in (*inputs, *outputs)]
     move_region(region, made.regions[0], types, list(replaced), at.location)
     return list(made.results)
-
-
-def map_elements(rewriting: Rewriting, operation: Any) -> None:
-    op = Map(operation)
-    body = Text()
-    kinds = [str(result.type) for result in op.results]
-    if shape_of(op.results[0]) is None:
-        raise rewriting.unsupported(operation, "it is a function of scalars", "use tensors")
-    inputs, pack = list(op.inputs), op.pack
-    elements = [element_of(value) for value in op.results]
-    if pack == 1:
-        empty = [body.let(f"tensor.empty() : {kind}") for kind in kinds]
-        outputs = rewriting.functions.call(operation, "outputs", [], kinds, body, empty)
-        results = _element_wise(
-            rewriting, operation, operation.regions[0], inputs, outputs, elements, range(len(inputs))
-        )
-        rewriting.replace_by(operation, results)
-        return
-    _map_packs(rewriting, operation, inputs, elements, pack)
-
-
-def _map_packs(
-    rewriting: Rewriting, operation: Any, inputs: list[Any], elements: Sequence[str], pack: int
-) -> None:
-    """Elements that are adjacent in row-major order become tensors of their own, one for each place in the pack."""
-    body = Text()
-    groups: list[str] = []
-    group_kinds: list[str] = []
-    count = 1
-    for size in shape_of(operation.results[0]) or ():
-        count *= size
-    rows = count // pack
-    for i, value in enumerate(inputs):
-        element = element_of(value)
-        flat = _flat(body, f"%a{i}", value, count)
-        table_kind = tensor_type((rows, pack), element)
-        table = body.let(
-            f"tensor.expand_shape {flat} [[0, 1]] output_shape [{rows}, {pack}] : "
-            f"{tensor_type((count,), element)} into {table_kind}"
-        )
-        kind = tensor_type((rows,), element)
-        for k in range(pack):
-            groups.append(
-                body.let(f"tensor.extract_slice {table}[0, {k}] [{rows}, 1] [1, 1] : {table_kind} to {kind}")
-            )
-            group_kinds.append(kind)
-    out_kinds = [tensor_type((rows,), element) for element in elements for _ in range(pack)]
-    empty = [body.let(f"tensor.empty() : {kind}") for kind in out_kinds]
-    made = rewriting.functions.call(
-        operation, "packs", inputs, [*group_kinds, *out_kinds], body, [*groups, *empty]
-    )
-    columns, outputs = made[: len(groups)], made[len(groups) :]
-    results = _element_wise(
-        rewriting, operation, operation.regions[0], columns, outputs, elements, range(len(columns))
-    )
-    body = Text()
-    returned = []
-    for i, (result, element) in enumerate(zip(operation.results, elements, strict=True)):
-        table_kind = tensor_type((rows, pack), element)
-        table = body.let(f"tensor.empty() : {table_kind}")
-        kind = tensor_type((rows,), element)
-        for k in range(pack):
-            where = f"[0, {k}] [{rows}, 1] [1, 1]"
-            table = body.let(
-                f"tensor.insert_slice %a{i * pack + k} into {table}{where} : {kind} into {table_kind}"
-            )
-        flat_kind = tensor_type((count,), element)
-        flat = body.let(f"tensor.collapse_shape {table} [[0, 1]] : {table_kind} into {flat_kind}")
-        shape = shape_of(result) or ()
-        if len(shape) > 1:
-            dims = ", ".join(map(str, range(len(shape))))
-            sizes = ", ".join(map(str, shape))
-            flat = body.let(
-                f"tensor.expand_shape {flat} [[{dims}]] output_shape [{sizes}] : {flat_kind} into {result.type}"
-            )
-        returned.append(flat)
-    kinds = [str(result.type) for result in operation.results]
-    rewriting.replace_by(
-        operation, rewriting.functions.call(operation, "unpack", results, kinds, body, returned)
-    )
-
-
-def _flat(body: Text, name: str, value: Any, count: int) -> str:
-    shape = shape_of(value) or ()
-    if len(shape) == 1:
-        return name
-    dims = ", ".join(map(str, range(len(shape))))
-    kind = tensor_type((count,), element_of(value))
-    return body.let(f"tensor.collapse_shape {name} [[{dims}]] : {value.type} into {kind}")

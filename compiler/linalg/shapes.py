@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from triton_porting_kit.compiler.dialect.operations import (
@@ -19,7 +20,7 @@ from triton_porting_kit.compiler.dialect.operations import (
 from triton_porting_kit.compiler.dialect.types import element_of, shape_of
 
 from .accesses import generic
-from .expansion import Text
+from .expansion import Text, tensor_type
 from .rewriting import Rewriting
 
 
@@ -56,21 +57,35 @@ def clamp(rewriting: Rewriting, operation: Any) -> None:
 def join(rewriting: Rewriting, operation: Any) -> None:
     op, body = Join(operation), Text()
     kind = str(op.result.type)
-    shape = shape_of(op.first) or ()
-    result = body.let(f"tensor.empty() : {kind}")
-    first = str(op.first.type)
-    for half in (0, 1):
-        value = f"%a{half}"
-        if shape_of(op.first) is None:
-            result = body.let(f"tensor.insert {value} into {result}[{body.constant(half)}] : {kind}")
-            continue
-        offsets = ", ".join(["0"] * len(shape) + [str(half)])
-        sizes = ", ".join([*map(str, shape), "1"])
-        ones = ", ".join(["1"] * (len(shape) + 1))
+    shape = shape_of(op.first)
+    if shape is None:
+        result = body.let(f"tensor.empty() : {kind}")
+        for half in (0, 1):
+            result = body.let(f"tensor.insert %a{half} into {result}[{body.constant(half)}] : {kind}")
+    else:
+        result = interleaved(body, ["%a0", "%a1"], shape, element_of(op.first))
+        rows = ", ".join(f"[{d}]" for d in range(len(shape) - 1))
+        groups = f"[{rows}{', ' if rows else ''}[{len(shape) - 1}, {len(shape)}]]"
+        sizes = ", ".join(map(str, (*shape, 2)))
+        flat = tensor_type((*shape[:-1], 2 * shape[-1]), element_of(op.first))
         result = body.let(
-            f"tensor.insert_slice {value} into {result}[{offsets}] [{sizes}] [{ones}] : {first} into {kind}"
+            f"tensor.expand_shape {result} {groups} output_shape [{sizes}] : {flat} into {kind}"
         )
     rewriting.replace(operation, "join", body, [result])
+
+
+def interleaved(body: Text, parts: Sequence[str], shape: Sequence[int], element: str) -> str:
+    """A tensor whose last dimension takes elements from `parts`, tensors of `shape`, by turns."""
+    count = len(parts)
+    part, kind = tensor_type(shape, element), tensor_type((*shape[:-1], count * shape[-1]), element)
+    result = body.let(f"tensor.empty() : {kind}")
+    sizes, steps = ", ".join(map(str, shape)), ", ".join(["1"] * (len(shape) - 1) + [str(count)])
+    for place, value in enumerate(parts):
+        offsets = ", ".join(["0"] * (len(shape) - 1) + [str(place)])
+        result = body.let(
+            f"tensor.insert_slice {value} into {result}[{offsets}] [{sizes}] [{steps}] : {part} into {kind}"
+        )
+    return result
 
 
 def split(rewriting: Rewriting, operation: Any) -> None:

@@ -6,12 +6,26 @@ import re
 from pathlib import Path
 
 import pytest
+import ttir_kernels
 from cli_helpers import Tpk
 
-from triton_porting_kit.cli.linalg_opt import main
+from triton_porting_kit.cli.linalg_opt import linalg_of, main
 from triton_porting_kit.toolchain import mlir
 
 FLAG = "--triton-to-linalg-experimental"
+TEXTS = Path(__file__).parent / "ttir"
+"""TTIR as releases of Triton print it, by release and kernel: `ttir_kernels.py` wrote it."""
+RELEASES = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("name", ttir_kernels.CASES)
+def test_texts_of_four_releases_become_one_form(name: str, release: str) -> None:
+    text = (TEXTS / release / f"{name}.ttir").read_text(encoding="utf-8")
+    made = linalg_of(text)
+    mlir.parse_module(made)
+    assert f"@{name}(" in made
+    assert made == linalg_of(ttir_kernels.text(name))
 
 
 @pytest.fixture

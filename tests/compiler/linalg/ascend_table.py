@@ -10,16 +10,18 @@ from __future__ import annotations
 import argparse
 import platform
 import re
-import subprocess
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent / "ascend_site"))
+from ascend_compiler import CHIPS, folder, verdict
 from triton.backends.compiler import GPUTarget
 from ttir_source import ttir_module
 
@@ -31,13 +33,14 @@ from triton_porting_kit.toolchain import compat
 
 TYPES = ("fp32", "fp16", "i32", "bf16", "i8", "i16", "i64", "i1", "fp8e4nv", "fp8e5", "u32", "u8")
 """In this order, the first that an operation has. 64-bit floats are none of the chips'."""
-CHIPS = {
-    "910B": ("bishengir-compile", "Ascend910B1", "External hivmc run fails"),
-    "950": ("bishengir-compile-a5", "Ascend950PR_9579", "Cannot find hivmc-a5"),
+LACKING = {
+    "910B": re.compile(r"\bf64\b|\bf8E|\bf4E"),
+    "950": re.compile(r"\bf64\b|\bf8E\w+FNUZ|\bf4E"),
 }
-"""The compiler, its target, and what its last open step says without the closed assembler behind it."""
-EXTERNAL = "tpk_scalar_"
-OURS, THEIRS = "ours", "theirs"
+"""Types that a chip or its compiler does not have, in a kernel's text: `test_ascend.py` has an example of each."""
+EXTERNAL = re.compile(r"callee = @tpk_scalar_|\"math\.erfc\"")
+"""Functions that the compiler has no operation for, nor others to write them with to the digits that are asked."""
+OURS, TYPE, OPERATION, OTHER = "ours", "no such type", "no such operation", "theirs, not explained"
 
 
 def cases() -> Iterator[Any]:
@@ -63,22 +66,30 @@ def form(case: Any) -> str:
     return str(linalg_stage("ascend").run(structured, {}))
 
 
-def verdict(folder: Path, path: Path, chip: str) -> str:
-    """Empty if the last open step is reached, else the compiler's first error."""
-    program, target, last = CHIPS[chip]
-    options = ["--enable-hfusion-compile=true", "--enable-triton-kernel-compile=true", f"--target={target}"]
-    command = [folder / program, path, *options, "-o", path.with_suffix(f".{chip}.o")]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    except subprocess.TimeoutExpired:
-        return "no result after 60 s"
-    if last in done.stderr:
-        return ""
-    errors = [line for line in done.stderr.splitlines() if "error: " in line.lower() or "Reason: " in line]
-    errors = [line for line in errors if "Failed to run" not in line and "hivmc" not in line]
-    if done.returncode < 0:
-        return f"crash: {errors[0]}" if errors else f"crash, signal {-done.returncode}"
-    return errors[0] if errors else f"exit status {done.returncode}: {done.stderr[:100]}"
+def whose(text: str, chip: str, message: str) -> str:
+    """Why a kernel is refused."""
+    if LACKING[chip].search(text):
+        return TYPE
+    if EXTERNAL.search(text):
+        return OPERATION
+    return OURS if "unrealized_conversion_cast" in text else OTHER
+
+
+@dataclass
+class Verdicts:
+    """What one chip's compiler said."""
+
+    total: int = 0
+    reached: int = 0
+    refusals: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def count(self, *kinds: str) -> int:
+        return sum(len(names) for (kind, _), names in self.refusals.items() if kind in kinds)
+
+    @property
+    def allowed(self) -> int:
+        """Those that the compiler's types and operations allow."""
+        return self.total - self.count(TYPE, OPERATION)
 
 
 def reason(message: str) -> str:
@@ -89,51 +100,52 @@ def reason(message: str) -> str:
     return " ".join(text.split())[:110].replace("|", "\\|")
 
 
+def judged(programs: Path, stride: int) -> dict[str, Verdicts]:
+    """What the compiler says, by chip, of a case for each `stride`-th operation."""
+    found = {chip: Verdicts() for chip in CHIPS}
+    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(2) as pool:
+        waiting: list[tuple[str, str, str, Future[str]]] = []
+        for number, case in enumerate(list(cases())[::stride]):
+            path = Path(temporary, f"{number}.mlir")
+            try:
+                text = form(case)
+            except CompilationError as error:
+                why = re.sub(r"^\S+:\d+:\d+: ", "", str(error).splitlines()[0])
+                for verdicts in found.values():
+                    verdicts.total += 1
+                    verdicts.refusals[OURS, reason(why)].append(case.op.name)
+                continue
+            path.write_text(text)
+            for chip in CHIPS:
+                waiting.append((chip, case.op.name, text, pool.submit(verdict, programs, path, chip)))
+        for chip, name, text, future in waiting:
+            found[chip].total += 1
+            message = future.result()
+            if message:
+                found[chip].refusals[whose(text, chip, message), reason(message)].append(name)
+            else:
+                found[chip].reached += 1
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("environment", type=Path)
     parser.add_argument("--stride", type=int, default=1, help="take every N-th operation")
     given = parser.parse_args()
-    (folder,) = given.environment.glob("lib/python*/site-packages/ascendnpuir/bin")
-    refusals: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    reached, total = Counter[str](), Counter[str]()
-    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(2) as pool:
-        waiting: list[tuple[str, Any, Any]] = []
-        external: set[str] = set()
-        for number, case in enumerate(list(cases())[:: given.stride]):
-            path = Path(temporary, f"{number}.mlir")
-            try:
-                text = form(case)
-                path.write_text(text)
-                if EXTERNAL in text:
-                    external.add(case.op.name)
-            except CompilationError as error:
-                why = re.sub(r"^\S+:\d+:\d+: ", "", str(error).splitlines()[0])
-                for chip in CHIPS:
-                    total[chip] += 1
-                    refusals[chip, OURS, reason(why)].append(case.op.name)
-                continue
-            for chip in CHIPS:
-                waiting.append((chip, case, pool.submit(verdict, folder, path, chip)))
-        for chip, case, future in waiting:
-            total[chip] += 1
-            message = future.result()
-            if message and case.op.name in external:
-                refusals[
-                    chip, OURS, "calls an external function, as upstream has no operation for it"
-                ].append(case.op.name)
-            elif message:
-                refusals[chip, THEIRS, reason(message)].append(case.op.name)
-            else:
-                reached[chip] += 1
-    for chip, count in total.items():
-        print(f"{chip}: {reached[chip]} of {count} operations reach the last open step\n")
-    print("| chip | whose | reason | operations |\n|---|---|---|---|")
-    for (chip, whose, why), names in sorted(refusals.items(), key=lambda item: (item[0][0], -len(item[1]))):
-        shown = ", ".join(f"`{name}`" for name in names[:12]) + (
-            f" and {len(names) - 12} more" if names[12:] else ""
-        )
-        print(f"| {chip} | {whose} | {why} | {len(names)}: {shown} |")
+    found = judged(folder(given.environment), given.stride)
+    print("| chip | operations | no such type | no such operation | allowed | reach the last open step |")
+    print("|---|---|---|---|---|---|")
+    for chip, verdicts in found.items():
+        part = f"{verdicts.reached}, {100 * verdicts.reached / verdicts.allowed:.1f} %"
+        without = f"{verdicts.count(TYPE)} | {verdicts.count(OPERATION)}"
+        print(f"| {chip} | {verdicts.total} | {without} | {verdicts.allowed} | {part} |")
+    print("\n| chip | whose | reason | operations |\n|---|---|---|---|")
+    for chip, verdicts in found.items():
+        for (kind, why), names in sorted(
+            verdicts.refusals.items(), key=lambda item: (item[0][0], -len(item[1]))
+        ):
+            print(f"| {chip} | {kind} | {why} | {len(names)}: {', '.join(f'`{name}`' for name in names)} |")
 
 
 if __name__ == "__main__":

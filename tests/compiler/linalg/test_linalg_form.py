@@ -136,7 +136,7 @@ def test_regions_of_elements_become_operations_on_tensors() -> None:
     assert names.count("linalg.generic") == 1
     ascend = form(largest, kinds, "ascend", B=16)
     assert '"linalg.generic"' not in ascend
-    assert ": (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>" in ascend
+    assert ": (tensor<1x4xi32>, tensor<1x4xi32>) -> tensor<1x4xi32>" in ascend
 
 
 def test_an_unknown_convention_is_refused() -> None:
