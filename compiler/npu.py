@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.compiler.tiles import planning
-from triton_porting_kit.compiler.tiles.memories import SCRATCH_ALIGNMENT, vector_memory
+from triton_porting_kit.compiler.tiles.memories import SCRATCH_ALIGNMENT, caches_of_core, vector_memory
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.npu.core import Window
@@ -42,7 +42,7 @@ def npu_pipeline(
     passes of the stage ``tiles``, in their order, and `own_passes` are a vendor's (`tiles.passes.tile_passes`). With
     `keep_comments`, the text of ``loops`` names the kernel's lines, as C++ does.
     """
-    target = core or CpuTarget.host()
+    target = replace(core or CpuTarget.host(), caches=caches_of_core(chip))
     named = None if passes is None else tuple(passes)
     stages = _Stages(chip, target, fuse_multiply_add, threads, num_stages, named, own_passes, keep_comments)
     base = cpu_pipeline(target, fuse_multiply_add=fuse_multiply_add, threads=threads)
