@@ -125,14 +125,14 @@ for name, count in (("vector", 1), ("matrix", 24)):
         f"matmul_dequantize_int4_s1_{name}",
         lambda x, w, s, z: base.dequantize_gemm_int4.matmul_dequantize_int4_s1(x, w, s, z, 128),
         lambda x, w, s, z: _of_int4(x, w, s, z),
-        _int4(count, 256, 128),
+        _int4(count, 1024, 128),
         seconds=600.0,
     )
     T.add(
         f"matmul_dequantize_int4_s2_{name}",
         lambda x, w, s, z: base.dequantize_gemm_int4.matmul_dequantize_int4_s2(x, w, s, z, 128),
         lambda x, w, s, z: _of_int4(x, w, s, z),
-        _int4(count, 256, 128),
+        _int4(count, 1024, 128),
         large=_int4(count, 2048, 2048),
         seconds=600.0,
     )
