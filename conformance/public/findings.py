@@ -144,5 +144,22 @@ scale = torch.ones(1, device="cuda")
 scaled_gemm(a, b, scale, scale, torch.bfloat16)
 """,
     ),
+    Finding(
+        "lightllm",
+        "`matmul_dequantize_int4_s2` reads behind the end of its operands, and adds what it finds",
+        "lightllm/common/basemodel/triton_kernel/dequantize_gemm_int4.py:277",
+        "Blocks of K are loaded without a mask. Where `BLOCK_SIZE_K * SPLIT_K`, which is up to 1024, does not divide "
+        "K, the last block reads behind the end of all four operands, and the products of what is there are added. "
+        "Whether the results are right depends on the configuration that autotuning picks.",
+        """import torch
+from lightllm.common.basemodel.triton_kernel.dequantize_gemm_int4 import matmul_dequantize_int4_s2
+
+x = torch.randn(1, 256, device="cuda")
+w = torch.zeros(256 // 8, 128, dtype=torch.int32, device="cuda")
+s = torch.ones(2, 128, device="cuda")
+z = torch.zeros(2, 128 // 8, dtype=torch.int32, device="cuda")
+print(matmul_dequantize_int4_s2(x, w, s, z, 128))
+""",
+    ),
 )
 """Those of the pinned releases, seen on the CPU backend."""

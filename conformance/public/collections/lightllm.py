@@ -38,7 +38,7 @@ T.add(
 
 
 def _gated(function: Any) -> Any:
-    """Writes its result to the first half of its input's columns."""
+    """Writes its result to the first half of its input's columns; no time is taken, because eager needs no copy."""
 
     def call(x: Any) -> Any:
         written = x.clone()
@@ -53,7 +53,6 @@ T.add(
     _gated(lambda x: llama.silu_and_mul.silu_and_mul_fwd(x)),
     lambda x: F.silu(x[:, : x.shape[1] // 2]) * x[:, x.shape[1] // 2 :],
     {"x": normal(30, 400)},
-    large={"x": normal(2048, 4096)},
 )
 T.add(
     "gelu_and_mul_fwd",
@@ -125,14 +124,14 @@ for name, count in (("vector", 1), ("matrix", 24)):
         f"matmul_dequantize_int4_s1_{name}",
         lambda x, w, s, z: base.dequantize_gemm_int4.matmul_dequantize_int4_s1(x, w, s, z, 128),
         lambda x, w, s, z: _of_int4(x, w, s, z),
-        _int4(count, 256, 128),
+        _int4(count, 1024, 128),
         seconds=600.0,
     )
     T.add(
         f"matmul_dequantize_int4_s2_{name}",
         lambda x, w, s, z: base.dequantize_gemm_int4.matmul_dequantize_int4_s2(x, w, s, z, 128),
         lambda x, w, s, z: _of_int4(x, w, s, z),
-        _int4(count, 256, 128),
+        _int4(count, 1024, 128),
         large=_int4(count, 2048, 2048),
         seconds=600.0,
     )
