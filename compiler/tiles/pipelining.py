@@ -10,7 +10,7 @@ Where only the matrix unit reads what is fetched, the core does not wait for it:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -28,9 +28,10 @@ from triton_porting_kit.compiler.dialect.npu import (
 from triton_porting_kit.toolchain.mlir import ir
 
 from .ahead import Fetch
-from .editing import EQ, SLT, Editor, is_inside, nested, number_of
+from .editing import SLT, Editor, is_inside, nested, number_of
 from .loops import with_carried
 from .products import MATRIX
+from .rings import Ring
 from .slices import Slice, copy
 
 
@@ -67,50 +68,28 @@ def pipeline(
         copied = Copies()
         first = _first(editor, loop, stages, begun, copied)
     counts = sorted({stage.depth + 1 for stage in stages})
-    numbers = [_Ring(count, rotated, _unit(stages, count)) for count in counts]
+    numbers = [Ring(count, rotated, _unit(stages, count)) for count in counts]
     block = loop.regions[0].blocks[0]
     counting = Count(block.arguments[0], loop.operands[1], loop.operands[2])
-
-    def copies(stage: Stage, there: Any, copied: Copies) -> dict[Any, Any]:
-        found = positions(editor, counting, stage.piece, stage.depth, copied)
-        return {**found, stage.fetch.buffer.results[0]: there}
 
     def following(added: Any) -> list[Any]:
         """Start later iterations' transfers at the top, and use the copies of this one."""
         given_tokens = iter(added)
         tokens = [list(islice(given_tokens, stage.depth)) for stage in stages]
-        top = block.operations[0].operation
-        editor.before(top)
+        editor.before(block.operations[0].operation)
         given_numbers = iter(added[len(first) :])
         rings = {ring.count: ring.around(editor, given_numbers) for ring in numbers}
-        units_of = {ring.count: ring.unit for ring in numbers}
+        steps = {ring.count: ring.unit for ring in numbers}
         if free is not None:
             for unit in sorted({unit for fetch in fetches for unit in fetch.channels}):
                 editor.create(NpuOrder, [], units(unit, MATRIX), token=added[-1])
-        more = {stage.depth: editor.both([later(editor, counting, stage.depth), *given]) for stage in stages}
-        copied = Copies()
-        results: dict[int, list[Any]] = {}
-        for together in _together(stages):
-            depth = stages[together[0]].depth
-            number, before, _ = rings[depth + 1]
-            begins, uses = [], []
-            for each in together:
-                fetch, piece = stages[each].fetch, stages[each].piece
-                own, *results[each] = tokens[each]
-                unit = units_of[depth + 1]
-                here, there = (_copy_of(editor, fetch.buffer, index, unit) for index in (number, before))
-                uses.append((fetch, own, here, there))
-                begins.append(Begin(fetch.starts, piece, partial(copies, stages[each], there, copied)))
-                if fetch.inner:  # which the last product reads
-                    fetch.wait.move_before(top)
-                    fetch.wait.operands[0] = own
-            for each, token in zip(together, started(editor, more[depth], begins), strict=True):
-                results[each].append(token)
-            for fetch, own, here, there in uses:
-                token = own if apart is None else _or_now(editor, apart, fetch, own, here)
-                _use_copy(fetch, block, here, there, token)
-                editor.before(top)
-        ahead = [token for each in range(len(stages)) for token in results[each]]
+
+        def pair(stage: Stage) -> list[Any]:
+            """The copy of this iteration, and that which is filled for a later one."""
+            count = stage.depth + 1
+            return [_copy_of(editor, stage.fetch.buffer, n, steps[count]) for n in rings[count][:2]]
+
+        ahead = _start_later(editor, stages, tokens, pair, counting, apart)
         ahead += [value for count in counts for value in rings[count][2]]
         return ahead if free is None else [*ahead, free.results[0]]
 
@@ -144,6 +123,46 @@ class Copies:
         if not piece.guarded:
             return self._known
         return defaultdict(dict, {number: dict(values) for number, values in self._known.items()})
+
+
+def _start_later(
+    editor: Editor,
+    stages: Sequence[Stage],
+    tokens: Sequence[list[Any]],
+    pair: Callable[[Stage], list[Any]],
+    counting: Count,
+    apart: Any | None,
+) -> list[Any]:
+    """Start the transfers of later iterations before the editor's place, and let the body use the copies of this one.
+    `tokens` are those of the transfers under way. Returns the next ones, stage by stage.
+    """
+    block, top, copied = counting.own.owner, editor.at.ref_operation, Copies()
+    conditions = [apart] if apart is not None else []
+    depths = dict.fromkeys(stage.depth for stage in stages)
+    more = {depth: editor.both([later(editor, counting, depth), *conditions]) for depth in depths}
+    results = [list(of_stage[1:]) for of_stage in tokens]
+
+    def copies(stage: Stage, there: Any) -> dict[Any, Any]:
+        found = positions(editor, counting, stage.piece, stage.depth, copied)
+        return {**found, stage.fetch.buffer.results[0]: there}
+
+    for together in _together(stages):
+        pairs = [pair(stages[each]) for each in together]
+        begins = []
+        for each, (_, there) in zip(together, pairs, strict=True):
+            stage = stages[each]
+            begins.append(Begin(stage.fetch.starts, stage.piece, partial(copies, stage, there)))
+            if stage.fetch.inner:  # which the last product reads
+                stage.fetch.wait.move_before(top)
+                stage.fetch.wait.operands[0] = tokens[each][0]
+        begun = started(editor, more[stages[together[0]].depth], begins)
+        for each, (here, there), token in zip(together, pairs, begun, strict=True):
+            results[each].append(token)
+            own, fetch = tokens[each][0], stages[each].fetch
+            ready = own if apart is None else _or_now(editor, apart, fetch, own, here)
+            _use_copy(fetch, block, here, there, ready)
+            editor.before(top)
+    return [token for of_stage in results for token in of_stage]
 
 
 def _together(stages: Sequence[Stage]) -> list[list[int]]:
@@ -198,37 +217,6 @@ def _make_copies(editor: Editor, loop: Any, stage: Stage) -> None:
     for buffer in (stage.fetch.buffer, *stage.fetch.inner):
         buffer.move_before(loop)
     editor.copies(stage.fetch.buffer, stage.depth + 1)
-
-
-@dataclass(frozen=True)
-class _Ring:
-    """The numbers of `count` copies, which a loop carries: that of this iteration's, and of the last one's, if more
-    than two take turns. `rotated`: the loop begins count - 1 iterations early. The numbers are multiples of `unit`,
-    which is the bytes of a copy if they are the same of all buffers: offsets need no multiplication then.
-    """
-
-    count: int
-    rotated: bool
-    unit: int
-
-    @property
-    def first(self) -> list[int]:
-        """The values that the loop begins with."""
-        number = 1 if self.rotated else 0
-        found = [number] if self.count == 2 else [number, (number - 1) % self.count]
-        return [each * self.unit for each in found]
-
-    def around(self, editor: Editor, carried: Iterator[Any]) -> tuple[Any, Any, list[Any]]:
-        """The number of this iteration's copy, of the last one's, and the values that the loop goes on with."""
-        i64, number, one = editor.types.i64, next(carried), editor.constant(self.unit)
-        if self.count == 2:
-            other = editor.value("arith.subi", [one, number], i64)
-            return number, other, [other]
-        before, last = next(carried), editor.constant((self.count - 1) * self.unit)
-        up = editor.value("arith.addi", [number, one], i64)
-        ends = editor.compare(EQ, number, last)
-        following = editor.value("arith.select", [ends, editor.constant(0), up], i64)
-        return number, before, [following, number]
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 Loops are written for vectors of the host's size, and the chip's instructions take more. The work of a block whose
 widest vector has w bytes is therefore w / (the vector unit's bytes) instructions for each operation; of the scalars
-beside them, too, since the chip's loop would have as many fewer iterations. Work is told before the next intrinsic, so
-that it lies between the right commands, and loops without intrinsics are told as a whole. An expanded function of
+beside them, too, since the chip's loop would have as many fewer iterations. Work is told before the next command, so
+that it lies between the right ones, and loops without commands are told as a whole. An expanded function of
 elements counts as one special instruction; a product that may be contracted with a sum, as one multiplication with it;
 a constant offset of an address, as nothing.
 """
@@ -20,6 +20,7 @@ from triton_porting_kit.chips.description import ChipDescription
 from triton_porting_kit.toolchain.mlir import ir
 
 _ROUTINE = f"{PREFIX}work"
+_ANNOUNCEMENTS = (f"{PREFIX}reads", f"{PREFIX}writes")
 _VECTOR = re.compile(r"vector<(\d+)x(\D+)(\d*)>")
 _FUNCTION = re.compile(r"function:\d+")
 _FREE = (
@@ -79,9 +80,10 @@ class _Counting:
         self._telling: dict[Any, bool] = {}
 
     def _tells(self, operation: Any) -> bool:
-        """Whether an operation is or contains an intrinsic."""
+        """Whether an operation is or contains an intrinsic that takes time: the announcements do not."""
         if operation.name == "llvm.call":
-            return PREFIX in str(operation.attributes["callee"])
+            callee = str(operation.attributes["callee"])
+            return PREFIX in callee and not callee.endswith(_ANNOUNCEMENTS)
         if not len(operation.regions):
             return False
         found = self._telling.get(operation)
