@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triton_porting_kit.compiler.cpp import arithmetic, control, fusion, intrinsics, literals, memory
+from triton_porting_kit.compiler.cpp import (
+    arithmetic,
+    control,
+    fusion,
+    high_products,
+    intrinsics,
+    literals,
+    memory,
+)
 from triton_porting_kit.compiler.cpp.emitter import Emitter
 from triton_porting_kit.compiler.cpp.types import parse
 
@@ -19,8 +27,14 @@ def write(emitter: Emitter, operation: Any) -> None:
     name = operation.name
     if name in _CONSTANTS:
         emitter.define(operation.results[0], _constant(emitter, operation))
-    elif intrinsics.write(emitter, operation) or fusion.is_fused(operation):
+    elif (
+        intrinsics.write(emitter, operation)
+        or fusion.is_fused(operation)
+        or high_products.is_part(emitter, operation)
+    ):
         return
+    elif (half := high_products.high_half(emitter, operation)) is not None:
+        emitter.declare(operation.results[0], half)
     elif name in EXPRESSIONS:
         expression = fusion.fused(emitter, operation) or EXPRESSIONS[name](emitter, operation)
         emitter.declare(operation.results[0], expression)
