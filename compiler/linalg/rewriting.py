@@ -34,7 +34,7 @@ class Rewriting:
         self.function = kernel
         """The function that is rewritten: the kernel, or one that it calls."""
         self._shift: Any = None
-        self._divisor = 0
+        self._divisor, self._factor = 0, 1
 
     @property
     def entry(self) -> Any:
@@ -91,7 +91,7 @@ class Rewriting:
         """Let an access have a base with elements of that type. The distance of a moved base becomes an operand."""
         operation = op.operation
         pointer = op.base
-        self._divisor = 0
+        self._divisor, self._factor = 0, 1
         if getattr(op, "byte_offsets", False):
             self._address_from_argument(op, element)
             return
@@ -104,12 +104,14 @@ class Rewriting:
         moved = self.moves.get(pointer)
         if moved is not None:
             pointer, self._shift = moved
-        if pointee != element and width(pointee) != width(element):
-            raise self.unsupported(
-                operation,
-                f"a pointer to {pointee} is used for elements of {element}, of another size",
-                "cast what is loaded or stored instead of the pointer",
-            )
+        if self._shift is not None and width(pointee) != width(element):
+            if width(pointee) % width(element):
+                raise self.unsupported(
+                    operation,
+                    f"a pointer to {pointee} that was moved is used for elements of {element}, which are larger",
+                    "cast the pointer before you move it, or cast what is loaded or stored",
+                )
+            self._factor = width(pointee) // width(element)
         self._retype(op, pointer, element)
 
     def _retype(self, op: Any, pointer: Any, element: str) -> None:
@@ -155,6 +157,8 @@ class Rewriting:
         name = f"%a{len(op.operation.operands)}"
         kind = str(self._shift.type)
         distance = name if kind == "index" else body.index(name, kind)
+        if self._factor > 1:
+            distance = body.let(f"arith.muli {distance}, {body.constant(self._factor)} : index")
         if not self._divisor:
             return body.let(f"arith.addi {position}, {distance} : index")
         bytes_ = body.let(f"arith.subi {position}, {distance} : index")

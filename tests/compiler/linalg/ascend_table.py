@@ -34,8 +34,8 @@ from triton_porting_kit.toolchain import compat
 TYPES = ("fp32", "fp16", "i32", "bf16", "i8", "i16", "i64", "i1", "fp8e4nv", "fp8e5", "u32", "u8")
 """In this order, the first that an operation has. 64-bit floats are none of the chips'."""
 LACKING = {
-    "910B": re.compile(r"\bf64\b|\bf8E|\bf4E"),
-    "950": re.compile(r"\bf64\b|\bf8E\w+FNUZ|\bf4E"),
+    "910B": re.compile(r"(?:\b|x)(?:f64\b|f8E|f4E)"),
+    "950": re.compile(r"(?:\b|x)(?:f64\b|f8E\w+FNUZ|f4E)"),
 }
 """Types that a chip or its compiler does not have, in a kernel's text: `test_ascend.py` has an example of each."""
 EXTERNAL = re.compile(r"callee = @tpk_scalar_|\"math\.erfc\"")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from triton_porting_kit.conformance.language.source import make_kernel
+
+sys.path.insert(0, str(Path(__file__).parent / "ascend_site"))
 
 
 @pytest.fixture(scope="module")
