@@ -79,7 +79,7 @@ test-opencl: $(VENV)/.test-tools $(VENV)/.installed ## a sample of the conforman
 	rm -rf build/opencl/report*
 	$(OPENCL) --level registration --level runtime --report build/opencl/report
 	$(OPENCL) --level language --shard 1/80 --report build/opencl/report-language
-	$(OPENCL) --level kernels --shard 1/120 --report build/opencl/report-kernels
+	$(OPENCL) --level kernels --shard 1/60 --report build/opencl/report-kernels
 
 test-opencl-all: $(VENV)/.test-tools $(VENV)/.installed ## the whole conformance suite on OpenCL, which takes hours
 	rm -rf build/opencl/report-all
