@@ -76,13 +76,13 @@ test-public: $(VENV)/.test-tools $(VENV)/.installed ## a third of the kernels th
 OPENCL := POCL_CACHE_DIR=$(CURDIR)/build/opencl/cache $(BIN)/tpk conform --backend opencl --jobs 2 --quiet
 
 test-opencl: $(VENV)/.test-tools $(VENV)/.installed ## a sample of the conformance suite on OpenCL, whose driver has to be installed
-	rm -rf build/opencl/report*
+	rm -rf build/opencl/report*; mkdir -p build/opencl/cache
 	$(OPENCL) --level registration --level runtime --report build/opencl/report
 	$(OPENCL) --level language --shard 1/80 --report build/opencl/report-language
 	$(OPENCL) --level kernels --shard 1/60 --report build/opencl/report-kernels
 
 test-opencl-all: $(VENV)/.test-tools $(VENV)/.installed ## the whole conformance suite on OpenCL, which takes hours
-	rm -rf build/opencl/report-all
+	rm -rf build/opencl/report-all; mkdir -p build/opencl/cache
 	$(OPENCL) --report build/opencl/report-all
 
 test-torch-upstream: $(MODELS)/.installed ## PyTorch's own tests on the virtual NPU: PYTORCH=checkout of its repository
