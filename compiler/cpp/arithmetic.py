@@ -37,6 +37,8 @@ def binary(emitter: Emitter, name: str, a: str, b: str, type: CppType) -> str:
     if name in _SIGNED_DIVISION:
         inner = f"{signed(emitter, a, type)} {_SIGNED_DIVISION[name]} {signed(emitter, b, type)}"
         return emitter.reinterpreted(f"({inner})" if type.lanes else inner, type)
+    if name in _ROUNDED:
+        return _rounded_division(emitter, name, a, b, type)
     if name in _EXTREMA:
         is_signed, order = _EXTREMA[name]
         x, y = (signed(emitter, v, type) if is_signed else v for v in (a, b))
@@ -50,6 +52,24 @@ def binary(emitter: Emitter, name: str, a: str, b: str, type: CppType) -> str:
         return inner
     # Narrow integers would be promoted to int.
     return cast(type.name, f"{cast('u32', a)} {_INTEGER[name]} {cast('u32', b)}")
+
+
+def _rounded_division(emitter: Emitter, name: str, a: str, b: str, type: CppType) -> str:
+    """A quotient rounded up or down: C's is rounded to zero, and corrected by 1 where there is a remainder.
+
+    A true comparison is 1, and -1 in the lanes of a vector.
+    """
+    is_signed, is_up = _ROUNDED[name]
+    x, y = (signed(emitter, value, type) if is_signed else value for value in (a, b))
+    zero = _lane_literal(type.signed if is_signed else type, 0)
+    remains = f"({x} % {y} != {zero})"
+    if is_signed:
+        remains += f" & (({x} % {y} ^ {y}) {'>=' if is_up else '<'} {zero})"
+    correction = (
+        emitter.reinterpreted(f"({remains})", type) if type.lanes and not is_signed else f"({remains})"
+    )
+    operator = "+" if is_up != bool(type.lanes) else "-"
+    return emitter.reinterpreted(f"({x} / {y} {operator} {correction})", type)
 
 
 def _shift(emitter: Emitter, name: str, a: str, b: str, type: CppType) -> str:
@@ -87,6 +107,10 @@ _INTEGER = {
     "arith.xori": "^", "arith.divui": "/", "arith.remui": "%",
 }  # fmt: skip
 _SIGNED_DIVISION = {"arith.divsi": "/", "arith.remsi": "%"}
+_ROUNDED = {
+    "arith.floordivsi": (True, False), "arith.ceildivsi": (True, True), "arith.ceildivui": (False, True),
+}  # fmt: skip
+"""Whether operands are signed, and whether the quotient is rounded up."""
 _SHIFTS = ("arith.shli", "arith.shrui", "arith.shrsi")
 _EXTREMA = {
     "arith.maxsi": (True, ">"), "arith.minsi": (True, "<"), "arith.maxui": (False, ">"), "arith.minui": (False, "<"),
@@ -279,7 +303,9 @@ _NAMED = {
 }  # fmt: skip
 
 EXPRESSIONS: dict[str, Expression] = {
-    **dict.fromkeys((*_FLOAT, *_INTEGER, *_SIGNED_DIVISION, *_SHIFTS, *_EXTREMA, *_FUNCTIONS), _binary),
+    **dict.fromkeys(
+        (*_FLOAT, *_INTEGER, *_SIGNED_DIVISION, *_ROUNDED, *_SHIFTS, *_EXTREMA, *_FUNCTIONS), _binary
+    ),
     **{name: _call(function) for name, function in _NAMED.items()},
     "arith.cmpi": _compare_integers,
     "llvm.icmp": _compare_integers,
