@@ -87,14 +87,7 @@ def lower_to_loops(
         )
     )  # fmt: skip
     data = ModuleData(builder)
-    mode = Mode(
-        fuse_multiply_add,
-        target.has_scalef,
-        data,
-        target.multiplies_high,
-        target.divides_signed,
-        target.divides_unsigned,
-    )
+    mode = Mode.of(target, data, fuse_multiply_add=fuse_multiply_add)
     own = scratch if window is None else builder.address(scratch, [builder.i64(window.scratch)], "i8")
     rules = Rules(HANDLERS, fused_stores, joined_stores)
     lowering = Lowering(builder, target, mode, rules, own, Grid(counts, threads=threads))

@@ -11,7 +11,7 @@ from typing import Any
 
 from triton_porting_kit.toolchain.mlir import ir
 
-MAX_TRIPS = 8
+MAX_ITERATIONS = 8
 """Iterations of one loop."""
 MAX_OPERATIONS = 400
 """Operations that a loop becomes: the time to compile grows with them."""
@@ -47,8 +47,8 @@ def unroll(module: Any) -> None:
     # Inner loops come first, so that a nest can go as a whole.
     module.operation.walk(visit, ir.WalkOrder.POST_ORDER)
     for loop in loops:
-        if (trips := _trips(loop)) is not None:
-            _write_out(loop, trips)
+        if (iterations := _iterations(loop)) is not None:
+            _write_out(loop, iterations)
         else:
             _forget(loop)
 
@@ -79,7 +79,7 @@ def _serves_only(value: Any, terminator: Any, number: int) -> bool:
     return True
 
 
-def _trips(loop: Any) -> range | None:
+def _iterations(loop: Any) -> range | None:
     """The induction variable's values, if the loop is to be written out."""
     carried = [value.type for value in loop.results]
     if not any(isinstance(kind, ir.RankedTensorType) for kind in carried):
@@ -94,8 +94,12 @@ def _trips(loop: Any) -> range | None:
     bounds = [_constant(value) for value in list(loop.operands)[:3]]
     if None in bounds or bounds[2] < 1:
         return None
-    trips = range(*bounds)
-    return trips if len(trips) <= MAX_TRIPS and len(trips) * len(body) <= MAX_OPERATIONS else None
+    iterations = range(*bounds)
+    return (
+        iterations
+        if len(iterations) <= MAX_ITERATIONS and len(iterations) * len(body) <= MAX_OPERATIONS
+        else None
+    )
 
 
 def _constant(value: Any) -> Any:
@@ -105,14 +109,14 @@ def _constant(value: Any) -> Any:
     return int(ir.IntegerAttr(owner.attributes["value"]).value)
 
 
-def _write_out(loop: Any, trips: range) -> None:
+def _write_out(loop: Any, iterations: range) -> None:
     block = loop.regions[0].blocks[0]
     induction, *carried = block.arguments
     *body, terminator = (operation.operation for operation in block.operations)
     values = list(loop.operands)[3:]
     at = ir.InsertionPoint(loop)
-    for trip in trips:
-        attribute = ir.IntegerAttr.get(induction.type, trip)
+    for iteration in iterations:
+        attribute = ir.IntegerAttr.get(induction.type, iteration)
         number = ir.Operation.create(
             "arith.constant", [induction.type], attributes={"value": attribute}, loc=loop.location, ip=at
         )

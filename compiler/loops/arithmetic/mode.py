@@ -9,6 +9,7 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
+from triton_porting_kit.compiler.target import CpuTarget
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,18 @@ class Mode:
     """Whether lanes of i32 are best divided as doubles (`CpuTarget.divides_signed`)."""
     divides_unsigned: bool = False
     """The same of unsigned lanes."""
+
+    @classmethod
+    def of(cls, target: CpuTarget, data: ModuleData, *, fuse_multiply_add: bool) -> Mode:
+        """The mode for a target."""
+        return cls(
+            fuse_multiply_add,
+            target.has_scalef,
+            data,
+            target.multiplies_high,
+            target.divides_signed,
+            target.divides_unsigned,
+        )
 
 
 Emit = Callable[[LoopBuilder, Mode, Operation, list[Value]], list[Value]]

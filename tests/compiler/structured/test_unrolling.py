@@ -152,6 +152,6 @@ def test_values_that_change_places(h: int, w: int) -> None:
     out = DeviceArray.empty(64, "float32", device)
     descending[(1,)](DeviceArray.from_numpy(x, device), out, 3, N=64, H=h, W=w)
     a, b, factor = np.zeros(64), np.ones(64), 1.0
-    for trip, k in enumerate(range(h, 0, -w)):
-        a, b, factor = b, a * factor + x[3 * trip : 3 * trip + 64] * float(k), factor + 0.5
+    for iteration, k in enumerate(range(h, 0, -w)):
+        a, b, factor = b, a * factor + x[3 * iteration : 3 * iteration + 64] * float(k), factor + 0.5
     np.testing.assert_allclose(out.numpy(), a - 2 * b, rtol=1e-5, atol=1e-5)
