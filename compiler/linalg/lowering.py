@@ -48,7 +48,7 @@ EXPANSIONS: dict[str, Expansion] = {
 # Without the pipeline that the inliner would run on each function that it inlines.
 _INLINE = 'inline{default-pipeline=""},symbol-dce,canonicalize,cse'
 _PASSES = f"builtin.module({_INLINE})"
-_GENERIC_PASSES = f"builtin.module({_INLINE},convert-elementwise-to-linalg,canonicalize,cse)"
+_GENERIC_PASSES = f"builtin.module({_INLINE},convert-elementwise-to-linalg,cse)"
 _ASCEND_PASSES = (
     "builtin.module(math-expand-ops{ops=sinh,cosh,asinh,acosh,atanh,roundeven,ctlz},canonicalize,cse)"
 )
