@@ -78,8 +78,8 @@ OPENCL := POCL_CACHE_DIR=$(CURDIR)/build/opencl/cache $(BIN)/tpk conform --backe
 test-opencl: $(VENV)/.test-tools $(VENV)/.installed ## a sample of the conformance suite on OpenCL, whose driver has to be installed
 	rm -rf build/opencl/report*; mkdir -p build/opencl/cache
 	$(OPENCL) --level registration --level runtime --report build/opencl/report
-	$(OPENCL) --level language --shard 1/80 --report build/opencl/report-language
-	$(OPENCL) --level kernels --shard 1/60 --report build/opencl/report-kernels
+	$(OPENCL) --level language --shard 1/160 --report build/opencl/report-language
+	$(OPENCL) --level kernels --shard 1/140 --report build/opencl/report-kernels
 
 test-opencl-all: $(VENV)/.test-tools $(VENV)/.installed ## the whole conformance suite on OpenCL, which takes hours
 	rm -rf build/opencl/report-all; mkdir -p build/opencl/cache

@@ -92,6 +92,7 @@ def lower_to_loops(
     rules = Rules(HANDLERS, fused_stores, joined_stores)
     lowering = Lowering(builder, target, mode, rules, own, Grid(counts, threads=threads))
     if window is not None:
+        lowering.reclaim = target.caches.l2 // 16
         builder.names_functions = True
         lowering.part(Core).bases = window.bases
         lowering.part(Core).programs = (begin, end)

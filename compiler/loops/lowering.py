@@ -54,7 +54,7 @@ DEEPEST = 100
 """A tensor with a longer chain of operands is kept in scratch, which bounds the recursion of evaluation."""
 
 RECLAIM = 1 << 20
-"""A block that holds at least so many bytes of scratch reuses what it does not need any more."""
+"""A block that holds so many bytes of scratch reuses what it needs no more; on a chip, a part of its memory."""
 
 ADVANCED = 64
 """Most operations to lower early for one value."""
@@ -76,6 +76,7 @@ class Lowering:
         self.mode = mode
         self.grid = grid
         self.scratch = Scratch(builder, scratch)
+        self.reclaim = RECLAIM
         self.source_comments = SourceComments()
         self.source_lines: SourceLines | None = None
         """The source lines of the kernel, if they are recorded."""
@@ -123,7 +124,7 @@ class Lowering:
             if operation in self.done:
                 continue
             self.operation(operation)
-            if stack.mark - mark >= RECLAIM and operation is not block.operations[-1]:
+            if stack.mark - mark >= self.reclaim and operation is not block.operations[-1]:
                 self._reclaim(operation, mark)
         if finish is not None:
             finish()
