@@ -85,10 +85,13 @@ class Nursery:
         self._process.wait()
         self._errors.close()
 
-    def fork(self, order: bytes, end: socket.socket) -> int:
-        """Fork a server, pass it one end of its channel, and return its process ID. Thread-safe."""
+    def fork(self, order: Path, end: socket.socket) -> int:
+        """Fork a server, pass it one end of its channel, and return its process ID. Thread-safe.
+
+        `order` is a file, since an order names hundreds of files, and a message has an end.
+        """
         with self._lock:
-            socket.send_fds(self._end, [order], [end.fileno()])
+            socket.send_fds(self._end, [os.fsencode(order)], [end.fileno()])
             answer = self._end.recv(4)
         if len(answer) != 4:
             raise NurseryFailed("the nursery process has ended")
@@ -119,10 +122,12 @@ class Server:
             "scratch": str(self.scratch),
             "trace": dict(trace or {}),
         }
+        written = self.scratch / "order.json"
+        written.write_text(json.dumps(order))
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self._process = nursery.fork(json.dumps(order).encode(), theirs)
+                self._process = nursery.fork(written, theirs)
         except BaseException:
             ours.close()
             shutil.rmtree(self.scratch, ignore_errors=True)

@@ -76,7 +76,7 @@ def main(descriptor: int, package: str) -> None:
         if server == 0:
             end.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _be_server(given[0], json.loads(data), runner, parent)
+            _be_server(given[0], Path(os.fsdecode(data)), runner, parent)
         os.close(given[0])
         end.sendall(server.to_bytes(4, "little"))
 
@@ -89,7 +89,7 @@ def _runner() -> Any:
     return made
 
 
-def _be_server(descriptor: int, order: dict[str, Any], runner: Any, parent: int) -> NoReturn:
+def _be_server(descriptor: int, order: Path, runner: Any, parent: int) -> NoReturn:
     from triton_porting_kit.conformance.mutants.child import die_with
 
     channel = Channel(socket.socket(fileno=descriptor))
@@ -97,7 +97,7 @@ def _be_server(descriptor: int, order: dict[str, Any], runner: Any, parent: int)
         die_with(parent)
         os.setsid()
         with contextlib.suppress(ChannelClosed):
-            _Server(channel, order, runner).serve()
+            _Server(channel, json.loads(order.read_bytes()), runner).serve()
     finally:
         os._exit(0)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parent / "ascend_site"))
+sys.path.insert(0, str(Path(__file__).parent / "vendor_site"))
 from ascend_compiler import CHIPS, folder, verdict
 from triton.backends.compiler import GPUTarget
 from ttir_source import ttir_module

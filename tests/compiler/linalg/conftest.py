@@ -10,7 +10,7 @@ import pytest
 
 from triton_porting_kit.conformance.language.source import make_kernel
 
-sys.path.insert(0, str(Path(__file__).parent / "ascend_site"))
+sys.path.insert(0, str(Path(__file__).parent / "vendor_site"))
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from triton_porting_kit.kernels.attention import attention_forward_kernel
 from triton_porting_kit.kernels.softmax import softmax_kernel
 from triton_porting_kit.kernels.vector_add import vector_add_kernel
 
-SITE = Path(__file__).parent / "ascend_site"
+SITE = Path(__file__).parent / "vendor_site"
 pytestmark = pytest.mark.vendors
 
 

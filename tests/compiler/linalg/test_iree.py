@@ -17,7 +17,7 @@ from ttir_source import ttir_text
 
 from triton_porting_kit.compiler import CpuTarget, cpu_pipeline, linalg_stage
 
-SITE = Path(__file__).parent / "iree_site"
+SITE = Path(__file__).parent / "vendor_site"
 SELECTED = "*fp32-3x70 or *i32-1025 or *fp32-7x33 or *fp16-7x33 or *fp16-33x65"
 """Checks of the kernels level; docs/linalg.md tells how to run all."""
 SLOW = ("attention",)
