@@ -23,9 +23,8 @@ class Memory(ABC):
 
     def __init__(self, library: Library, context: int, info: DeviceInfo, native: _opencl.Device) -> None:
         self._library, self.context, self._info, self._native = library, context, info, native
-        self._lock = (
-            threading.RLock()
-        )  # the garbage collector may free an array in the middle of an allocation
+        # Re-entrant: the garbage collector may free an array in the middle of an allocation.
+        self._lock = threading.RLock()
         self._used = 0
 
     def allocate(self, size: int, alignment: int) -> int:
