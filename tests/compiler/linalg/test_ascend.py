@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +13,13 @@ from ascend_compiler import CHIPS, folder, verdict
 from ascend_table import judged
 from linalg_kernels import product
 from ttir_source import ttir_text
+from vendor_conform import conform
 
 from triton_porting_kit.compiler import CpuTarget, cpu_pipeline, linalg_stage
 from triton_porting_kit.kernels.attention import attention_forward_kernel
 from triton_porting_kit.kernels.softmax import softmax_kernel
 from triton_porting_kit.kernels.vector_add import vector_add_kernel
 
-SITE = Path(__file__).parent / "vendor_site"
 pytestmark = pytest.mark.vendors
 
 
@@ -162,36 +159,12 @@ AGREEING = (
 """Checks whose kernels go to HIVM and come back by passes of AscendNPU-IR."""
 
 
-def conform(environment: Path, folder: Path, level: str, select: str, run: str = "") -> list[dict[str, str]]:
-    """The records of checks of the conformance suite, whose kernels go through AscendNPU-IR."""
-    variables = {
-        **os.environ,
-        "PYTHONPATH": str(SITE),
-        "TPK_ASCEND": str(environment.resolve()),
-        "TPK_ASCEND_MODULES": str(folder / "modules"),
-        "TPK_ASCEND_RUN": run,
-        "TRITON_CACHE_DIR": str(folder / "triton"),
-    }
-    command = [
-        sys.executable,
-        "-m",
-        "triton_porting_kit.cli",
-        "conform",
-        "--backend",
-        "cpu",
-        "--level",
-        level,
-    ]
-    command += ["--select", select, "--report", str(folder / "report")]
-    subprocess.run(command, env=variables, capture_output=True, text=True, timeout=1200)
-    lines = (folder / "report" / "records.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def test_numbers_of_what_comes_back_from_hivm(environment: Path, tmp_path: Path) -> None:
-    records = conform(
-        environment, tmp_path, "language", " or ".join(f"*/{name}" for name in AGREEING), run="1"
-    )
+def test_numbers_of_what_comes_back_from_hivm(
+    environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TPK_ASCEND_RUN", "1")
+    chosen = " or ".join(f"*/{name}" for name in AGREEING)
+    records = conform("TPK_ASCEND", environment, tmp_path, "language", chosen)
     assert {r["name"]: r["message"] for r in records if r["status"] != "pass"} == {}
     assert len(records) >= len(AGREEING)
     assert len(list((tmp_path / "modules").glob("*.so"))) >= 30
@@ -206,7 +179,9 @@ KERNELS = (
 
 
 def test_every_kernel_of_the_kit_reaches_the_last_open_step(environment: Path, tmp_path: Path) -> None:
-    records = conform(environment, tmp_path, "kernels", " or ".join(f"kernels/{name}" for name in KERNELS))
+    records = conform(
+        "TPK_ASCEND", environment, tmp_path, "kernels", " or ".join(f"kernels/{name}" for name in KERNELS)
+    )
     assert len(records) == len(KERNELS)
     verdicts = [line.split("\t") for line in (tmp_path / "modules" / "verdicts").read_text().splitlines()]
     assert len({name for name, _chip, _verdict in verdicts}) >= 13

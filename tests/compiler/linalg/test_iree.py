@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +12,10 @@ import pytest
 from linalg_kernels import product
 from test_ascend import CASES
 from ttir_source import ttir_text
+from vendor_conform import conform
 
 from triton_porting_kit.compiler import CpuTarget, cpu_pipeline, linalg_stage
 
-SITE = Path(__file__).parent / "vendor_site"
 SELECTED = "*fp32-3x70 or *i32-1025 or *fp32-7x33 or *fp16-7x33 or *fp16-33x65"
 """Checks of the kernels level; docs/linalg.md tells how to run all."""
 SLOW = ("attention",)
@@ -65,26 +63,7 @@ def test_kernels_compile_for_an_amd_gpu(iree: Path, tmp_path: Path, name: str) -
 
 @pytest.mark.vendors
 def test_kernels_of_the_conformance_suite_run(iree: Path, tmp_path: Path) -> None:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(SITE),
-        "TPK_IREE": str(iree),
-        "TPK_IREE_MODULES": str(tmp_path / "modules"),
-        "TRITON_CACHE_DIR": str(tmp_path / "triton"),
-    }
-    command = [
-        sys.executable,
-        "-m",
-        "triton_porting_kit.cli",
-        "conform",
-        "--backend",
-        "cpu",
-        "--level",
-        "kernels",
-    ]
-    command += ["--select", SELECTED, "--report", str(tmp_path / "report")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
-    records = [json.loads(line) for line in (tmp_path / "report" / "records.jsonl").read_text().splitlines()]
-    assert {r["name"]: r["message"] for r in records if r["status"] != "pass"} == {}, done.stdout[-2000:]
+    records = conform("TPK_IREE", iree, tmp_path, "kernels", SELECTED)
+    assert {r["name"]: r["message"] for r in records if r["status"] != "pass"} == {}
     assert len(records) >= 8
     assert len(list((tmp_path / "modules").glob("*.vmfb"))) >= 5
