@@ -16,7 +16,8 @@ def check_built(package: str) -> None:
 
     Classes that are bound otherwise have no mark and are not checked.
     """
-    for name, module in list(sys.modules.items()):
+    # `copy` cannot be interrupted; the list of the items can, by a finalizer that imports.
+    for name, module in sys.modules.copy().items():
         path = getattr(module, "__file__", None) or ""
         if name.partition(".")[0] != package or not path.endswith(tuple(EXTENSION_SUFFIXES)):
             continue

@@ -42,7 +42,7 @@ def readable_folders() -> list[Path]:
     found = {Path(place) for place in sysconfig.get_paths().values()}
     found |= {Path(place) for place in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
     found |= {Path(place) for place in sys.path if Path(place).name in ("site-packages", "dist-packages")}
-    for module in list(sys.modules.values()):  # backends may be installed anywhere
+    for module in sys.modules.copy().values():  # backends may be installed anywhere
         places = vars(module).get("__path__") if hasattr(module, "__dict__") else None
         found |= {Path(place) for place in places if isinstance(place, str)} if places else set()
     # A checkout installed in editable mode contains more than libraries; allow only its packages.

@@ -174,7 +174,7 @@ class Originals:
                 if callable(value) or isinstance(value, property | classmethod | staticmethod):
                     yield f"{name}.{cls}.{key}", value
         prefix = f"{_HARNESS}."
-        for name, module in list(sys.modules.items()):
+        for name, module in sys.modules.copy().items():
             if name.startswith(prefix):
                 for key, value in list(vars(module).items()):
                     if isinstance(value, types.FunctionType):
