@@ -12,7 +12,7 @@ from .compiling import FRONT_END, STAGES
 from .figures import Figure, Results
 from .measure import OURS
 from .report import bar_text, verdict
-from .rows import COMPILED, EAGER
+from .rows import BEST, COMPILED, EAGER
 from .timing import LEAST_RUNS
 from .worker import RUNS
 
@@ -122,6 +122,62 @@ def kernel_section(results: Results) -> Iterator[str]:
     counts = " / ".join(f"{count}" for count in threads)
     heads = [f"{count} thread{'s' * (count > 1)}" for count in threads]
     yield from table(["work", "peer", f"target ({counts})", *heads, f"our time ({counts})"], rows)
+
+
+def workload_section(results: Results) -> Iterator[str]:
+    """What models do, beside the ways that torch has for it."""
+    threads = _threads(results)
+    found = results.group("workloads")
+    if not found:
+        return
+    yield "## What models do\n"
+    yield (
+        "Kernels as their public users write them (`benchmarks/workloads/`), in Triton, beside torch eager,\n"
+        "`torch.compile` with Inductor's C++, and, where torch has one, an operator of its own for the same work.\n"
+        "The target holds for the fastest of them; **bold** where it is missed. Gradients are included where the name\n"
+        "says so.\n"
+    )
+    rows = []
+    for name in dict.fromkeys(figure.name for figure in found):
+        columns = dict.fromkeys(f.column for f in found if f.name == name and f.column.endswith(f" / {OURS}"))
+        others = [column for column in columns if column != BEST]
+        best = [results.find("workloads", name, BEST, count) for count in threads]
+        rows.append(
+            [
+                name,
+                *(_marked(figure) for figure in best),
+                "; ".join(
+                    f"{column.removesuffix(f' / {OURS}')} "
+                    + " / ".join(
+                        f.text() if (f := results.find("workloads", name, column, count)) else "-"
+                        for count in threads
+                    )
+                    for column in others
+                ),
+                *(
+                    " / ".join(
+                        show(f) if (f := results.find("workloads", name, column, count)) else ""
+                        for count in threads
+                    ).strip(" /")
+                    for column, show in ((OURS, Figure.text), ("of the roof", _percent))
+                ),
+            ]
+        )
+    bars = {bar_text(f) for f in found if f.bar is not None and f.name != "geometric mean"}
+    counts = " / ".join(map(str, threads))
+    heads = [f"{BEST}, {count} thread{'s' * (count > 1)}" for count in threads]
+    yield from table(
+        ["work", *heads, f"each ({counts})", f"our time ({counts})", f"of the roof ({counts})"], rows
+    )
+    yield (
+        f"Target: {', '.join(sorted(bars))} each; geometric mean "
+        + "".join(sorted({bar_text(f) for f in found if f.name == "geometric mean"}))
+        + ".\n"
+    )
+
+
+def _percent(figure: Figure) -> str:
+    return f"{100 * figure.value:.0f}%"
 
 
 def limits_section(results: Results) -> Iterator[str]:
@@ -298,7 +354,14 @@ def document(results: Results, plots: Iterable[str]) -> str:
     with_bars = [figure for figure in results.figures if figure.met is not None]
     met = sum(bool(figure.met) for figure in with_bars)
     parts: list[str] = [HEAD, f"{met} of {len(with_bars)} targets are met.\n"]
-    for section in (machine_section, kernel_section, limits_section, compile_section, other_section):
+    for section in (
+        machine_section,
+        kernel_section,
+        workload_section,
+        limits_section,
+        compile_section,
+        other_section,
+    ):
         parts += section(results)
     parts += plot_section(plots)
     parts += [INNER_LOOPS, TAIL]

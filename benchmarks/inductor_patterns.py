@@ -27,7 +27,7 @@ class Program:
         if not self.train:
             return results
         # The gradient of a sum would be constant, and compilers would fold it.
-        seeds = [torch.ones_like(results[0]) if results[0].dim() == 0 else self._seed(results[0])]
+        seeds = [torch.ones_like(results[0]) if results[0].dim() == 0 else self.seed(results[0])]
         return (*results, *torch.autograd.grad(results[:1], self.leaves(), seeds))
 
     def leaves(self) -> list[Tensor]:
@@ -42,7 +42,8 @@ class Program:
             function = copy.deepcopy(function).double()
         return Program(function, tuple(_double(x) for x in self.inputs), self.train)
 
-    def _seed(self, like: Tensor) -> Tensor:
+    def seed(self, like: Tensor) -> Tensor:
+        """The gradient of a result like this one: normally distributed numbers, always the same."""
         key = (tuple(like.shape), like.dtype)
         if key not in _seeds:
             generator = torch.Generator().manual_seed(1)

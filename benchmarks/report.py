@@ -14,6 +14,7 @@ from .figures import Figure, Results, unmet
 
 TITLES = {
     "kernels": "Kernels: the peer's time over ours, above 1 is faster than the peer",
+    "workloads": "What models do, beside the faster of torch eager and torch.compile",
     "machine": "The machine",
     "scaling": "Two threads",
     "tiles": "How much the tile of a matmul matters",

@@ -9,6 +9,10 @@ from triton_porting_kit.kernels import cases
 from triton_porting_kit.kernels.cases import Case
 
 EAGER, COMPILED = "torch", "torch.compile"
+BEST = "torch's best / ours"
+WORKLOAD_BAR, WORKLOADS_BAR = 1.0, 1.3
+"""The least that torch's time over ours may be, of one workload, and in the geometric mean of all."""
+
 SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "int8": "int8"}
 
 Bars = Mapping[int, float]

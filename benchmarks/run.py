@@ -22,7 +22,9 @@ if not __package__:  # run as a file: find the package that it is part of
 
 from benchmarks.about import facts
 from benchmarks.figures import Figure, Results, merge, ratio_of
+from benchmarks.inductor_columns import geometric_mean
 from benchmarks.report import print_results
+from benchmarks.rows import BEST, WORKLOADS_BAR
 
 #: Every library that brings threads of its own reads one of these when it is loaded.
 THREAD_VARIABLES = ("TPK_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -75,6 +77,21 @@ def scaling(figures: list[Figure]) -> list[Figure]:
     return found
 
 
+def mean_of_workloads(figures: list[Figure]) -> list[Figure]:
+    """The geometric mean of the workloads' ratios, for each number of threads; its low and high are the extremes."""
+    ratios: dict[int, list[float]] = {}
+    for figure in figures:
+        if figure.group == "workloads" and figure.column == BEST:
+            ratios.setdefault(figure.threads, []).append(figure.value)
+    return [
+        Figure(
+            "workloads", "geometric mean", BEST, threads, "x", geometric_mean(values), min(values), max(values),
+            False, WORKLOADS_BAR,
+        )
+        for threads, values in ratios.items()
+    ]  # fmt: skip
+
+
 def command_line(quick: bool, threads: list[int], only: str, rounds: int) -> str:
     """The command that measures the same again."""
     words = ["python", "-m", "benchmarks.run", *["--quick"] * quick]
@@ -108,7 +125,7 @@ def measure_round(
             figures += [Figure.from_json(figure) for figure in data["figures"]]
             wrong += data["wrong"]
             device = data["device"]
-    return figures + scaling(figures), wrong, device
+    return figures + scaling(figures) + mean_of_workloads(figures), wrong, device
 
 
 def main(

@@ -94,6 +94,8 @@ def everything(
             attempt(row.name, partial(measure, row, place, known, threads, runs, quick))
     if reduced:
         return figures, wrong
+    if has_torch():
+        _workloads(attempt, wanted, roof, threads, runs, quick)
     if wanted("machine"):
         attempt("machine", lambda: machine_figures(roof, threads))
     attempt("tiles", lambda: tile_figures(place, threads, wanted, quick))
@@ -106,6 +108,22 @@ def everything(
             attempt("build launcher", lambda: [launcher_build_figure(quick)])
     attempt("processes of their own", lambda: apart_figures(threads, wanted, quick))
     return figures, wrong
+
+
+def _workloads(
+    attempt: Callable[[str, Callable[[], Any]], None],
+    wanted: Callable[[str], Any],
+    roof: Roof,
+    threads: int,
+    runs: int,
+    quick: bool,
+) -> None:
+    from .workloads.measure import measure as measure_workload
+    from .workloads.table import workloads
+
+    for workload in workloads():
+        if wanted(workload.name) and (workload.quick or not quick):
+            attempt(workload.name, partial(measure_workload, workload, roof, threads, runs, quick))
 
 
 def main() -> None:

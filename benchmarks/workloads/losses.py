@@ -1,0 +1,103 @@
+"""Losses over a vocabulary: cross entropy with its gradient, alone and after a linear layer."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.nn import functional
+
+from triton_porting_kit.kernels.matmul import matmul
+
+from ..inductor_patterns import Program, randn
+from .work import Made, Workload
+
+BLOCK = 4096
+
+
+@triton.jit
+def cross_entropy_kernel(logits_ptr, target_ptr, loss_ptr, gradient_ptr, n, rows, BLOCK: tl.constexpr):
+    """The loss of one row and its gradient; the exponentials' sum is found in one pass over the row."""
+    row = tl.program_id(0).to(tl.int64)
+    logits_ptr += row * n
+    gradient_ptr += row * n
+    target = tl.load(target_ptr + row)
+    highest = -float("inf")
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(logits_ptr + cols, mask=cols < n, other=-float("inf"))
+        above = tl.maximum(highest, tl.max(x, axis=0))
+        total = total * tl.exp(highest - above) + tl.sum(tl.exp(x - above), axis=0)
+        highest = above
+    chosen = tl.load(logits_ptr + target)
+    tl.store(loss_ptr + row, (highest + tl.log(total) - chosen) / rows)
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(logits_ptr + cols, mask=cols < n, other=-float("inf"))
+        gradient = tl.exp(x - highest) / total
+        gradient = tl.where(cols == target, gradient - 1.0, gradient) / rows
+        tl.store(gradient_ptr + cols, gradient, mask=cols < n)
+
+
+def cross_entropy(
+    logits: Tensor, target: Tensor, rows: int, gradient: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The losses of rows, divided by how many there are in all, and the gradient of their sum."""
+    gradient = torch.empty_like(logits) if gradient is None else gradient
+    losses = torch.empty(len(logits))
+    n = logits.shape[1]
+    cross_entropy_kernel[(len(logits),)](logits, target, losses, gradient, n, rows, BLOCK=BLOCK)
+    return losses, gradient
+
+
+def workloads() -> list[Workload]:
+    """Those of this module."""
+    return [
+        Workload("cross entropy with gradient fp32 1024x32000", _cross_entropy, quick=True),
+        Workload("linear and cross entropy with gradients fp32 256x512x8192", _linear_cross_entropy),
+    ]
+
+
+def _cross_entropy() -> Made:
+    rows, n = 1024, 32000
+    logits, target = randn(rows, n, grad=True), torch.randint(n, (rows,))
+
+    def ours(logits: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+        losses, gradient = cross_entropy(logits.detach(), target, rows)
+        return losses.sum(), gradient
+
+    return Made(Program(functional.cross_entropy, (logits, target), train=True), ours, 2 * 4 * rows * n)
+
+
+def _linear_cross_entropy() -> Made:
+    rows, inner, n, chunk = 256, 512, 8192, 64
+    hidden, target = randn(rows, inner, grad=True), torch.randint(n, (rows,))
+    weight = (randn(n, inner) * inner**-0.5).requires_grad_()
+
+    def program(hidden: Tensor, weight: Tensor, target: Tensor) -> Tensor:
+        return functional.cross_entropy(hidden @ weight.t(), target)
+
+    def ours(hidden: Tensor, weight: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+        """In chunks of rows, so that the logits of all are never there."""
+        hidden, weight = hidden.detach(), weight.detach()
+        loss, dhidden, dweight = torch.zeros(()), torch.empty_like(hidden), torch.zeros_like(weight)
+        logits, partial = torch.empty(chunk, n), torch.empty_like(weight)
+        for start in range(0, rows, chunk):
+            part = slice(start, start + chunk)
+            matmul(hidden[part], weight.t(), out=logits)
+            losses, gradient = cross_entropy(logits, target[part], rows, logits)
+            loss += losses.sum()
+            matmul(gradient, weight, out=dhidden[part])
+            matmul(gradient.t(), hidden[part], out=partial)
+            dweight += partial
+        return loss, dhidden, dweight
+
+    flops = 3 * 2 * rows * inner * n
+    return Made(
+        Program(program, (hidden, weight, target), train=True),
+        ours,
+        4 * (2 * rows * inner + 2 * n * inner),
+        flops,
+    )
