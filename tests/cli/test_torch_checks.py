@@ -36,12 +36,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(torch_checks.metadata, "entry_points", entry_points)
 
-    def add(name: str, text: str) -> None:
+    def add(name: str, text: str, target: str = "") -> None:
         (tmp_path / f"{name}_module.py").write_text(text)
         info = tmp_path / f"triton_{name}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: triton-{name}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[torch.backends]\n{name} = {name}_module:register\n")
+        (info / "entry_points.txt").write_text(
+            f"[torch.backends]\n{name} = {target or f'{name}_module:register'}\n"
+        )
 
     return add
 
@@ -52,6 +54,11 @@ def alpha(available: bool = True) -> str:
 
 def test_no_package_has_one(install: Any) -> None:
     assert torch_checks.device().status is Status.OK
+
+
+def test_the_kit_itself_has_none(install: Any) -> None:
+    install("kit", "", "triton_porting_kit.pytorch.cpu:register")
+    assert "no installed package has one" in torch_checks.device().detail
 
 
 @pytest.mark.parametrize(("available", "status"), [(True, Status.OK), (False, Status.NOTE)])

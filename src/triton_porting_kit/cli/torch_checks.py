@@ -14,6 +14,8 @@ from triton_porting_kit.cli.findings import Finding, Status
 from triton_porting_kit.cli.requirements import TORCH, within
 
 _GROUP = "torch.backends"
+_KIT = "triton_porting_kit."
+"""Where the kit's own entry point of this group is, which is for CPU tensors and registers no device."""
 _UNNAMED = "privateuseone"
 _TIMEOUT_SECONDS = 120
 _QUESTION = """
@@ -54,7 +56,8 @@ def torch() -> Iterator[Finding]:
 
 def device() -> Finding:
     """The torch device that a package registers. A process of its own imports torch, since packages may crash it."""
-    offered = {point.name: _package(point) for point in metadata.entry_points(group=_GROUP)}
+    points = metadata.entry_points(group=_GROUP)
+    offered = {point.name: _package(point) for point in points if not point.value.startswith(_KIT)}
     if not offered:
         return Finding("torch device", Status.OK, "no installed package has one; `tpk new` generates one")
     listed = ", ".join(f"{name} ({package})" for name, package in sorted(offered.items()))
