@@ -42,12 +42,21 @@ class _OneObject(ABCMeta):
             return cls._objects[cls]
 
 
-def _unused_options() -> frozenset[str]:
-    """Of the active driver, which may be of another kind."""
-    from triton.runtime import driver
+class _Active:
+    """What tuning asks about the active driver, which may be of another kind."""
 
-    found: frozenset[str] = getattr(driver.active, "unused_options", frozenset())
-    return found
+    @staticmethod
+    def unused_options() -> frozenset[str]:
+        from triton.runtime import driver
+
+        found: frozenset[str] = getattr(driver.active, "unused_options", frozenset())
+        return found
+
+    @staticmethod
+    def benchmarker() -> Benchmarker | None:
+        from triton.runtime import driver
+
+        return Benchmarker(driver.active) if isinstance(driver.active, TritonDriver) else None
 
 
 class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
@@ -86,7 +95,7 @@ class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
         super().__init__()
         compat.share_kernel_caches()
         launches.check_launches()
-        tuning.tune_distinct_configurations(_unused_options)
+        tuning.tune_quickly(_Active)
         self.utils = DriverUtils(self)
         self._current = _Current()
 

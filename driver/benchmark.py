@@ -1,5 +1,5 @@
 """Timing of kernels for the autotuner: wall-clock time of a call including the wait for its end, or, of a device that
-models time, what its events say."""
+models time, what its events say. A call that has lost against the fastest configuration is not repeated."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from triton_porting_kit.driver.device import Device
+from triton_porting_kit.toolchain import tuning
 
 _MINIMUM_RUNS = 3
 _PATIENCE = 4.0
+"""Times `rep`, after which fewer runs are enough."""
 
 
 class _Driver(Protocol):
@@ -46,31 +48,47 @@ class Benchmarker:
     ) -> Any:
         """Milliseconds of one call of `fn`, with cold caches.
 
-        Runs `fn` for `warmup`, then for `rep` milliseconds of its own time, at least three times. Clearing the caches
-        is not counted, but the total time is limited to four times `rep`. On a driver that models time, every run takes
-        the same: the second one is measured, by events, and a model has no caches to clear.
+        Runs `fn` for `warmup`, then for `rep` milliseconds, at least three times unless that takes four times `rep`.
+        As in Triton's own function, clearing the caches counts for `rep`, though not for the result. Where the
+        autotuner has a faster configuration, runs end when it is clear that this one is slower. On a driver that models
+        time, every run takes the same: the second one is measured, by events, and a model has no caches to clear.
         """
         from triton.testing import _summarize_statistics
 
         if return_mode not in ("min", "max", "mean", "median", "all"):
             raise ValueError(f"return_mode {return_mode!r} is not one of min, max, mean, median, all")
         if self._driver.models_time:
-            return _summarize_statistics([self._modelled(fn)], quantiles, return_mode)
-        cache = self._driver.get_empty_cache_for_benchmark()
+            times = [self._modelled(fn)]
+        else:
+            times = self._warm(fn, warmup)
+            if not tuning.is_slower(times):
+                times = self._cold(fn, rep, list(grad_to_none or ()))
+        return _summarize_statistics(times, quantiles, return_mode)
+
+    def _warm(self, fn: Callable[[], Any], warmup: float) -> list[float]:
+        """The times of calls with warm caches, for `warmup` milliseconds, after a call that may compile the kernel."""
         deadline = time.perf_counter() + warmup * 1e-3
         self._run(fn)
-        while time.perf_counter() < deadline:
-            self._run(fn)
         times: list[float] = []
-        spent, deadline = 0.0, time.perf_counter() + _PATIENCE * rep * 1e-3
-        while len(times) < _MINIMUM_RUNS or (spent < rep and time.perf_counter() < deadline):
-            for tensor in grad_to_none or ():
+        while time.perf_counter() < deadline and not tuning.is_slower(times):
+            times.append(self._run(fn))
+        return times
+
+    def _cold(self, fn: Callable[[], Any], rep: float, gradients: list[Any]) -> list[float]:
+        """The times of calls with cold caches."""
+        cache = self._driver.get_empty_cache_for_benchmark()
+        start = time.perf_counter()
+        times: list[float] = []
+        while not tuning.is_slower(times):
+            spent = (time.perf_counter() - start) * 1e3
+            if spent >= (rep if len(times) >= _MINIMUM_RUNS else _PATIENCE * rep) and times:
+                break
+            for tensor in gradients:
                 tensor.grad = None
             self._driver.clear_cache(cache)
             self._driver.device.synchronize()
             times.append(self._run(fn))
-            spent += times[-1]
-        return _summarize_statistics(times, quantiles, return_mode)
+        return times
 
     def _modelled(self, fn: Callable[[], Any]) -> float:
         """Milliseconds of one call of `fn` between two events, after another call."""

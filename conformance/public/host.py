@@ -100,7 +100,7 @@ def watch_compilations() -> list[BaseException]:
 
 
 class _Stub(types.ModuleType):
-    """A module of nothing: whatever is taken from it is a function that says so."""
+    """A module of nothing: whatever is taken from it is a class whose constructor says so."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -110,10 +110,10 @@ class _Stub(types.ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
 
-        def missing(*args: Any, **kwargs: Any) -> Any:
+        def missing(*args: Any, **kwargs: Any) -> None:
             raise NotImplementedError(f"{self.__name__}.{name} is not installed")
 
-        return missing
+        return type(name, (), {"__init__": missing})
 
 
 def provide_stubs(collection: Collection) -> None:

@@ -129,10 +129,7 @@ def _collections(results: Sequence[Result]) -> Iterator[str]:
         [*rows, (f"{len(rows)} collections", "", "", *totals)],
     )
     arranged = [c for c in collections() if c.arranged or c.triton]
-    yield (
-        "Not here: attorch and tritonbench are not on the package index. unsloth is, but its kernels import "
-        "unsloth_zoo, transformers and bitsandbytes, and cannot be had without them.\n"
-    )
+    yield ("Not here: attorch and tritonbench, which are not on the package index.\n")
     yield "What has to be arranged:\n"
     for collection in arranged:
         release = f"Triton {collection.triton}" if collection.triton else ""

@@ -29,6 +29,7 @@ NAMES = (
     "xformers",
     "lightllm",
     "gemlite",
+    "unsloth",
 )
 """The modules of `collections`, each with a `COLLECTION`, in the order of the page."""
 

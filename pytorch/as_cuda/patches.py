@@ -137,11 +137,30 @@ def _tensors_and_modules(patches: Patches) -> None:
     patches.put(torch.Tensor, "cuda", cuda)
     patches.put(torch.Tensor, "is_cuda", property(is_cuda))
     patches.put(torch.Tensor, "pin_memory", lambda self, device=None: self)
+    if target.on_cpu:
+        _indices(patches)
     patches.wrap(torch.Tensor, "to", patches.nth(1))
     for name in _OF_TENSORS:
         patches.wrap(torch.Tensor, name, patches.keywords)
     patches.wrap(torch.nn.Module, "to", patches.nth(1))
     patches.wrap(torch.nn.Module, "to_empty", patches.keywords)
+
+
+def _indices(patches: Patches) -> None:
+    """Let programs see the device of a tensor with the index 0, which the CPU has not: they look things up by it."""
+    whole, first = torch.Tensor.device, torch.device("cpu", 0)
+
+    def device(self: Any) -> Any:
+        """The device of the tensor; for the program it has an index, as a GPU has."""
+        found = whole.__get__(self)
+        return first if found.type == "cpu" and not asked_by_library() else found
+
+    def get_device(self: Any) -> int:
+        """The index of the device of the tensor; torch itself gets -1 for the CPU."""
+        return -1 if asked_by_library() else 0
+
+    patches.put(torch.Tensor, "device", property(device))
+    patches.put(torch.Tensor, "get_device", get_device)
 
 
 def _namespaces(patches: Patches) -> None:

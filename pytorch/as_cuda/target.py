@@ -35,7 +35,8 @@ class Target:
         return self.device == "cpu"
 
     def device_of(self, given: Any) -> Any:
-        """A device as functions of torch take it, with ``cuda`` and device numbers replaced.
+        """A device as functions of torch take it, with ``cuda`` and device numbers replaced, and ``cpu:0`` if it is
+        what programs see of the target.
 
         Raises `CudaNotMapped` for all but the first device.
         """
@@ -43,7 +44,7 @@ class Target:
             return given
         text = f"cuda:{given}" if isinstance(given, int) else str(given)
         name, _, index = text.partition(":")
-        if name != "cuda":
+        if name != "cuda" and (not self.on_cpu or text != "cpu:0"):
             return given
         if index not in ("", "0"):
             raise CudaNotMapped(f"the device {text}", "use cuda or cuda:0: there is one device")

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from triton_porting_kit.conformance.public.entries import Collection, Known, Lazy, Table
+from triton_porting_kit.conformance.public.entries import Collection, Lazy, Table
 from triton_porting_kit.conformance.public.inputs import integers, normal, uniform
 
 torch: Any = Lazy("torch")
 core: Any = Lazy("gemlite.core")
 T = Table()
-INDEX = (
-    "takes the index of a tensor's device, which tensors of the CPU have not "
-    "(gemlite/triton_kernels/gemv_kernels.py:676)"
-)
 
 
 def _linear(bits: int, kind: str) -> Any:
@@ -59,7 +55,6 @@ for bits in (8, 4, 2, 1):
             },
             types=("float16", "bfloat16"),
             eager=False,
-            known={"*": Known("gpu", INDEX)} if kind == "GEMV" else {},
             seconds=600.0,
         )
 

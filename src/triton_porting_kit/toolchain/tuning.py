@@ -1,31 +1,134 @@
-"""Autotuning: configurations whose code is the same are compiled and timed once."""
+"""Autotuning: configurations whose code is the same are tried once, slow ones left early, lost ones released."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
-from typing import Any
+import math
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from triton_porting_kit.errors import OptionError
+from triton_porting_kit.toolchain import compat
+
+TUNING = "TPK_TUNING"
+"""The variable that says how configurations are chosen."""
+WORDS = ("full", "first")
+"""Its values: all are timed, or the first that compiles is taken."""
+
+
+class _State(threading.local):
+    """The tuning that a thread is in."""
+
+    best = math.inf
+    """The milliseconds of its fastest configuration so far."""
+
+
+_state = _State()
+
+
+def is_slower(times: Sequence[float]) -> bool:
+    """Whether a configuration with these times of calls, in milliseconds, has lost against the fastest one so far.
+
+    A call may be slow by accident, but not all are: the more there are, the smaller is the difference that decides.
+    """
+    return bool(times) and min(times) > _state.best * (1 + 1 / len(times))
+
+
+class Active(Protocol):
+    """What tuning asks about the active driver, which need not be the kit's."""
+
+    def unused_options(self) -> Iterable[str]:
+        """The compile options without effect on its kernels."""
+
+    def benchmarker(self) -> Callable[..., Any] | None:
+        """Its function that times calls and asks `is_slower`; None: the driver is not the kit's."""
 
 
 @functools.cache
-def tune_distinct_configurations(unused_options: Callable[[], Iterable[str]]) -> None:
-    """Let the autotuner leave out configurations that differ only in options without effect on the active backend.
+def tune_quickly(active: Active) -> None:
+    """Let Triton's autotuner spend no time on what cannot win.
 
-    `unused_options`: the names of these options. Of such configurations the first is kept. Programs for GPUs try many
-    counts of warps and stages: on a CPU, a kernel of 9 ms is timed for 0.4 s with each.
+    Of configurations that differ only in options without effect on the active backend, the first is tried: programs for
+    GPUs try many counts of warps and stages. Others are timed until they have lost against the fastest one, and their
+    code is released then: programs tune thousands of times. ``TPK_TUNING=first`` takes the first that compiles.
     """
     from triton.runtime.autotuner import Autotuner
 
-    by_triton = Autotuner.prune_configs
+    by_triton, bench = Autotuner.prune_configs, Autotuner._bench
 
-    # A replacement of Triton's own method, which is called when a key was not tuned yet.
+    # Replacements of Triton's own methods. This one is called when a key was not tuned yet.
     def prune_configs(self: Any, kwargs: Any) -> Any:
+        self.tpk_tuning = _Tuning(self)
         configs = by_triton(self, kwargs)
         # An option may also be a parameter of the kernel, which then sees its value.
-        unused = set(unused_options()) - set(self.arg_names)
+        unused = set(active.unused_options()) - set(self.arg_names)
         return distinct(configs, unused) if unused else configs
 
-    Autotuner.prune_configs = prune_configs
+    def _bench(self: Any, *args: Any, config: Any, **meta: Any) -> Any:
+        benchmarker, tuning = active.benchmarker(), self.__dict__.get("tpk_tuning")
+        if benchmarker is None or tuning is None:  # a subclass may prune by itself
+            return bench(self, *args, config=config, **meta)
+        return tuning.time(partial(bench, self, *args, config=config, **meta), benchmarker)
+
+    Autotuner.prune_configs, Autotuner._bench = prune_configs, _bench
+
+
+class _Tuning:
+    """The configurations that were tried for one key: the fastest one's time, and what was compiled for it."""
+
+    def __init__(self, tuner: Any) -> None:
+        self._tuner = tuner
+        self._best = math.inf
+        self._compiled: set[Any] = set()
+        self._first = how() == "first"
+
+    def time(self, bench: Callable[[], Sequence[float]], benchmarker: Callable[..., Any]) -> Sequence[float]:
+        """The times that `bench` finds of a configuration: the median and two other quantiles."""
+        if self._first and self._best < math.inf:
+            return [math.inf] * 3
+        kernels = compat.tuned_kernels(self._tuner)
+        before = set(kernels)
+        by_program = self._tuner.do_bench
+        self._tuner.do_bench = self._replacement(by_program, benchmarker)
+        _state.best = self._best
+        try:
+            times = bench()
+        finally:
+            self._tuner.do_bench, _state.best = by_program, math.inf
+        lost = kernels.keys() - before
+        if times[0] < self._best:
+            self._best, lost, self._compiled = times[0], self._compiled, lost
+        for key in lost:
+            kernels.pop(key, None)
+        return times
+
+    def _replacement(
+        self, by_program: Callable[..., Any], benchmarker: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """What times a configuration instead of Triton's own functions or the program's."""
+        if self._first:
+            return _untimed
+        warmup, rep = self._tuner.num_warmups, self._tuner.num_reps
+        if (warmup is None and rep is None) or self._tuner.use_cuda_graph:
+            return by_program
+        # Programs that name times get a function of Triton's with at least eight calls, however long each one takes.
+        return partial(benchmarker, warmup=25 if warmup is None else warmup, rep=100 if rep is None else rep)
+
+
+def _untimed(call: Callable[[], Any], quantiles: Sequence[float]) -> list[float]:
+    call()
+    return [0.0] * len(quantiles)
+
+
+def how() -> str:
+    """How configurations are chosen: ``full`` or ``first``. Raises `OptionError`."""
+    word = os.environ.get(TUNING) or WORDS[0]
+    if word not in WORDS:
+        raise OptionError(f"{TUNING} is {word!r}", remedy=f"set it to {' or '.join(WORDS)}")
+    return word
 
 
 def distinct(configs: Iterable[Any], unused: Iterable[str]) -> list[Any]:

@@ -1,7 +1,9 @@
-"""Configurations that give the same code are tried once."""
+"""Configurations that give the same code are tried once, slow ones are left early, and lost ones released."""
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.driver import DeviceArray
+from triton_porting_kit.errors import OptionError
+from triton_porting_kit.toolchain import compat, tuning
 from triton_porting_kit.toolchain.tuning import distinct
 
 UNUSED = {"num_warps", "num_stages"}
@@ -55,3 +59,57 @@ def test_the_autotuner_tries_them_once(device: Any, kernel: Any, count: int) -> 
     x = DeviceArray.from_numpy(np.ones(100, np.float32), device)
     kernel[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, 100)
     assert len(kernel.configs_timings) == count
+    assert len(compat.tuned_kernels(kernel)) == 1  # those of the others were released
+
+
+def _calls(counts: dict[int, int], seconds: dict[int, float], block: int) -> triton.Config:
+    """A configuration whose calls are counted and take some time more."""
+
+    def before(arguments: dict[str, Any]) -> None:
+        counts[block] = counts.get(block, 0) + 1
+        time.sleep(seconds[block])
+
+    return _config(block, pre_hook=before)
+
+
+def _tuned(seconds: dict[int, float], device: Any, **options: Any) -> tuple[Any, dict[int, int]]:
+    """The autotuner after a launch with configurations that take so long, and how often each was called."""
+    counts: dict[int, int] = {}
+
+    def scale(X, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(X + i, tl.load(X + i, mask=i < n) * 2, mask=i < n)
+
+    configs = [_calls(counts, seconds, block) for block in seconds]
+    tuner = triton.autotune(configs=configs, key=["n"], **options)(triton.jit(scale))
+    x = DeviceArray.from_numpy(np.ones(100, np.float32), device)
+    tuner[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, 100)
+    return tuner, counts
+
+
+def test_a_slow_configuration_is_left_early(device: Any) -> None:
+    tuner, counts = _tuned({64: 0.0, 128: 0.03}, device)
+    assert tuner.best_config.kwargs == {"BLOCK": 64}
+    assert counts[128] == 2  # one that compiles, and one that says enough
+    assert counts[64] >= 4
+
+
+def test_long_calls_are_not_repeated_where_a_program_names_times(device: Any) -> None:
+    """Triton's own function, which such programs get, calls at least eight times."""
+    with pytest.warns(DeprecationWarning, match="warmup, rep"):
+        _, counts = _tuned({64: 0.04, 128: 0.06}, device, warmup=1, rep=2)
+    assert counts[128] == 2
+
+
+def test_the_first_is_taken_without_timing(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(tuning.TUNING, "first")
+    tuner, counts = _tuned({128: 0.03, 64: 0.0}, device)
+    assert tuner.best_config.kwargs == {"BLOCK": 128}
+    assert counts == {128: 2}  # one to see that it compiles, and the launch
+    assert [times[0] for times in tuner.configs_timings.values()] == [0.0, math.inf]
+
+
+def test_the_variable_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(tuning.TUNING, "last")
+    with pytest.raises(OptionError, match=r"TPK_TUNING is 'last'\n.*set it to full or first"):
+        tuning.how()

@@ -175,6 +175,7 @@ def test_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (suite / "test_somebody.py").write_text(
         "import pytest, torch\n"
         "def test_right(): assert torch.ones(2, device='cuda').is_cuda\n"
+        "def test_untuned(): import os; assert os.environ['TPK_TUNING'] == 'first'\n"
         "def test_close(): torch.testing.assert_close(torch.ones(2), torch.zeros(2))\n"
         "def test_inexact():\n"
         "    x = torch.arange(1, 80001, dtype=torch.float32).reshape(8, -1) / 3\n"
@@ -186,7 +187,7 @@ def test_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert suites.run_suite(suite, "cpu", ("-q",), tmp_path / "report") == 0
     printed = capsys.readouterr().out
     for line in (
-        "1 right: passed",
+        "2 right: passed",
         "1 skipped",
         "1 gpu: needs",
         "1 unsorted: a wrong",

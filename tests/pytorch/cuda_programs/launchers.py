@@ -15,6 +15,8 @@ assert torch.cuda.get_device_name(0) == properties.name
 assert properties.total_memory > 0
 torch.cuda.set_device(0)
 torch.backends.cuda.matmul.allow_tf32 = True
+tables = [torch.arange(4, device=f"cuda:{index}") for index in range(DEVICE_COUNT)]
+assert tables[0].device == torch.ones(2).to(tables[0].device).device
 
 
 @triton.jit
@@ -37,7 +39,8 @@ def rms_norm_kernel(x_ptr, w_ptr, out_ptr, rows, columns, eps, BLOCK: tl.constex
 def rms_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     assert x.is_cuda
     assert w.is_cuda
-    out = x.new_empty(x.shape, device="cuda")
+    assert tables[x.device.index] is tables[x.get_device()]
+    out = x.new_empty(x.shape, device=x.device)
     with torch.cuda.device(x.device):
         rms_norm_kernel[(min(BLOCKS, len(x)),)](
             x, w, out, len(x), x.shape[1], 1e-6, BLOCK=triton.next_power_of_2(x.shape[1])

@@ -4,7 +4,7 @@ The names of all modules but `amd` are names of this package.
 """
 
 from . import amd
-from .autotuning import autotuned_kernel
+from .autotuning import autotuned_kernel, tuned_kernels
 from .caches import (
     artefact_folder,
     cache_root,
@@ -79,6 +79,7 @@ __all__ = [
     "scratch_allocator",
     "select_driver",
     "share_kernel_caches",
+    "tuned_kernels",
     "unloads_modules",
     "unsupported_language",
     "watched_compilations",
