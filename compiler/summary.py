@@ -232,6 +232,12 @@ def _of_product(operation: Any) -> int:
     return int(math.prod(kinds[0].shape) * kinds[1].shape[-1])
 
 
+def _of_convolution(operation: Any) -> int:
+    """Multiply-adds of ``linalg.conv_2d_nhwc_hwcf``: each pixel of the result with a whole filter."""
+    _, weights, result = (ir.ShapedType(value.type).shape for value in operation.operands)
+    return int(math.prod(result[:-1]) * math.prod(weights))
+
+
 def _accessed(operation: Any) -> int:
     """Bytes of the tile, or of the scalar, that an access reads or writes."""
     tile = operation.results[0] if len(operation.results) else tpk.Store(operation).tile
@@ -286,6 +292,7 @@ FORMS: Mapping[str, Mapping[str, Named]] = {
     },
     "linalg": {
         **{name: Named(MULTIPLY_ADDS, name, _of_product) for name in _PRODUCTS},
+        "linalg.conv_2d_nhwc_hwcf": Named(MULTIPLY_ADDS, "linalg.conv_2d_nhwc_hwcf", _of_convolution),
         **{
             name: Named(BYTES, name, _all)
             for name in ("memref.copy", "bufferization.materialize_in_destination")

@@ -26,6 +26,8 @@ class Convention:
     """Attributes of a kernel's function, in MLIR's syntax."""
     messages: bool = False
     """Whether assertions and prints are calls of external functions; else they are refused."""
+    convolutions: bool = False
+    """Whether products that are a convolution become a named one."""
     mix_mode: bool = False
     """Whether an attribute says if the kernel has products."""
     executable: str = ""
@@ -46,6 +48,7 @@ CONVENTIONS = {
             ranked_pointers=False,
             element_wise_generic=True,
             messages=True,
+            convolutions=True,
         ),
         Convention(
             "ascend",
@@ -69,6 +72,7 @@ CONVENTIONS = {
                 ranked_pointers=True,
                 element_wise_generic=True,
                 generic_syntax=True,
+                convolutions=True,
                 executable=f"#iree_codegen.translation_info<pipeline = {pipeline}>",
             )
             for name, pipeline in (
