@@ -227,9 +227,9 @@ def _adds(user: Any) -> bool:
 
 
 def _of_product(operation: Any) -> int:
-    """Multiply-adds of ``linalg.matmul`` and ``linalg.batch_matmul``."""
-    kinds = [ir.ShapedType(value.type) for value in list(operation.operands)[:2]]
-    return int(math.prod(kinds[0].shape) * kinds[1].shape[-1])
+    """Multiply-adds of ``linalg.matmul`` and ``linalg.batch_matmul``, whose operands may be transposed."""
+    first, _, result = (ir.ShapedType(value.type).shape for value in operation.operands)
+    return int(math.prod(first) * result[-1])
 
 
 def _of_convolution(operation: Any) -> int:

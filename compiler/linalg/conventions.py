@@ -28,6 +28,8 @@ class Convention:
     """Whether assertions and prints are calls of external functions; else they are refused."""
     convolutions: bool = False
     """Whether products that are a convolution become a named one."""
+    transposed_products: bool = False
+    """Whether products read transposed operands by indexing maps, which LLVM has since its release 20."""
     mix_mode: bool = False
     """Whether an attribute says if the kernel has products."""
     executable: str = ""
@@ -49,6 +51,7 @@ CONVENTIONS = {
             element_wise_generic=True,
             messages=True,
             convolutions=True,
+            transposed_products=True,
         ),
         Convention(
             "ascend",
@@ -73,6 +76,7 @@ CONVENTIONS = {
                 element_wise_generic=True,
                 generic_syntax=True,
                 convolutions=True,
+                transposed_products=True,
                 executable=f"#iree_codegen.translation_info<pipeline = {pipeline}>",
             )
             for name, pipeline in (

@@ -10,7 +10,20 @@ from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
-from . import accesses, ascend, atomics, calls, functions, iree, maps, messages, pointers, regions, shapes
+from . import (
+    accesses,
+    ascend,
+    atomics,
+    calls,
+    functions,
+    iree,
+    maps,
+    messages,
+    pointers,
+    products,
+    regions,
+    shapes,
+)
 from .conventions import Convention
 from .rewriting import Rewriting
 
@@ -66,6 +79,8 @@ def lower_to_linalg(module: Any, convention: Convention) -> Any:
         rewriting.sign()
         _block(rewriting, rewriting.entry)
         _drop_uncalled(rewriting)
+        if convention.transposed_products:
+            products.take_transposed(kernel)
         rewriting.functions.add_to(module)
         if "tpk.structured" in module.operation.attributes:
             del module.operation.attributes["tpk.structured"]
