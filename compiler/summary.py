@@ -227,9 +227,15 @@ def _adds(user: Any) -> bool:
 
 
 def _of_product(operation: Any) -> int:
-    """Multiply-adds of ``linalg.matmul`` and ``linalg.batch_matmul``."""
-    kinds = [ir.ShapedType(value.type) for value in list(operation.operands)[:2]]
-    return int(math.prod(kinds[0].shape) * kinds[1].shape[-1])
+    """Multiply-adds of ``linalg.matmul`` and ``linalg.batch_matmul``, whose operands may be transposed."""
+    first, _, result = (ir.ShapedType(value.type).shape for value in operation.operands)
+    return int(math.prod(first) * result[-1])
+
+
+def _of_convolution(operation: Any) -> int:
+    """Multiply-adds of ``linalg.conv_2d_nhwc_hwcf``: each pixel of the result with a whole filter."""
+    _, weights, result = (ir.ShapedType(value.type).shape for value in operation.operands)
+    return int(math.prod(result[:-1]) * math.prod(weights))
 
 
 def _accessed(operation: Any) -> int:
@@ -286,6 +292,7 @@ FORMS: Mapping[str, Mapping[str, Named]] = {
     },
     "linalg": {
         **{name: Named(MULTIPLY_ADDS, name, _of_product) for name in _PRODUCTS},
+        "linalg.conv_2d_nhwc_hwcf": Named(MULTIPLY_ADDS, "linalg.conv_2d_nhwc_hwcf", _of_convolution),
         **{
             name: Named(BYTES, name, _all)
             for name in ("memref.copy", "bufferization.materialize_in_destination")

@@ -60,8 +60,11 @@ def write_otherwise(module: Any) -> bool:
     return bool(found)
 
 
-def apply_to_tensors(kernel: Any) -> None:
-    """Replace `linalg.generic` of elements by operations on whole tensors, or by loops over the elements."""
+def apply_to_tensors(kernel: Any) -> bool:
+    """Replace `linalg.generic` of elements by operations on whole tensors, or by loops over the elements.
+
+    Returns whether there were some.
+    """
     found: list[Any] = []
 
     def visit(operation: Any) -> Any:
@@ -72,6 +75,7 @@ def apply_to_tensors(kernel: Any) -> None:
     kernel.walk(visit)
     for operation in found:
         _apply(operation) if _is_of_tensors(operation) else _loop(operation)
+    return bool(found)
 
 
 def _is_element_wise(operation: Any) -> bool:

@@ -26,6 +26,10 @@ class Convention:
     """Attributes of a kernel's function, in MLIR's syntax."""
     messages: bool = False
     """Whether assertions and prints are calls of external functions; else they are refused."""
+    convolutions: bool = False
+    """Whether products that are a convolution become a named one."""
+    transposed_products: bool = False
+    """Whether products read transposed operands by indexing maps, which LLVM has since its release 20."""
     mix_mode: bool = False
     """Whether an attribute says if the kernel has products."""
     executable: str = ""
@@ -46,6 +50,8 @@ CONVENTIONS = {
             ranked_pointers=False,
             element_wise_generic=True,
             messages=True,
+            convolutions=True,
+            transposed_products=True,
         ),
         Convention(
             "ascend",
@@ -69,6 +75,8 @@ CONVENTIONS = {
                 ranked_pointers=True,
                 element_wise_generic=True,
                 generic_syntax=True,
+                convolutions=True,
+                transposed_products=True,
                 executable=f"#iree_codegen.translation_info<pipeline = {pipeline}>",
             )
             for name, pipeline in (

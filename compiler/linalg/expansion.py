@@ -83,18 +83,27 @@ class Functions:
         )
         return list(call.results)
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._texts)
+
     def declare(self, text: str) -> None:
-        """Declare a function that is defined elsewhere."""
+        """Add a function as text, such as the declaration of one that is defined elsewhere."""
         if f"{text}\n" not in self._texts:
             self._texts.append(f"{text}\n")
 
     def add_to(self, module: Any) -> None:
-        """Define the functions in `module`. Raises MLIR's error for a text that is wrong, which is a defect."""
+        """Define the functions in `module`, without those that it has.
+
+        Raises MLIR's error for a text that is wrong, which is a defect.
+        """
         if not self._texts:
             return
+        given = {str(view.operation.attributes["sym_name"]) for view in module.body.operations}
         made = ir.Module.parse("".join(self._texts))
-        for function in list(made.body.operations):
-            module.body.append(function.operation)
+        for view in list(made.body.operations):
+            if str(view.operation.attributes["sym_name"]) not in given:
+                module.body.append(view.operation)
 
 
 def nest(

@@ -17,58 +17,57 @@ from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
 from .expansion import GRID, Functions, Text, width
+from .rewriting import Rewriting
 
+_BINDING = "!stream.binding"
 _INLINE = "builtin.module(inline,symbol-dce,canonicalize,cse)"
 
 
-def wrap(module: Any, name: str, pipeline: str) -> Any:
-    """A new module with IREE's executable, compiled by a pipeline of IREE's, around the kernel `name` of `module`.
-
-    Its public function `name` takes a view of a buffer of bytes (`!hal.buffer_view` with one dimension) for each
-    pointer, the bits of each other argument as an i64, and the grid's sizes as three i64. It returns the views of the
-    buffers, in which the kernel has written.
-    """
-    kernel = next(view.operation for view in module.body.operations if _name(view.operation) == name)
-    kinds = [str(argument.type) for argument in kernel.regions[0].blocks[0].arguments]
-    parameters = kinds[: len(kinds) - GRID]
+def enter(rewriting: Rewriting) -> None:
+    """Add the function of an executable, which has the kernel's name and calls it."""
+    kernel = rewriting.kernel
+    name = _name(kernel)
+    kinds = [str(argument.type) for argument in rewriting.entry.arguments]
     body = f"{name}__dispatched"
-    _spell_out(module, kernel)
-    _carry_in_place(kernel)
     kernel.attributes["sym_name"] = ir.StringAttr.get(body)
     kernel.attributes["sym_visibility"] = ir.StringAttr.get("private")
-    entry = ir.Module.parse(_entry(name, body, parameters, kinds, pipeline))
-    for view in list(entry.body.operations):
-        if _name(view.operation) == name:
-            module.body.append(view.operation)
-    mlir.run_passes(module, _INLINE)
-    inner = module.operation.get_asm(
-        enable_debug_info=True, print_generic_op_form=True, use_local_scope=True, assume_verified=True
-    )
-    return ir.Module.parse(_outer(name, parameters, str(inner)))
+    parameters = kinds[: len(kinds) - GRID]
+    rewriting.functions.declare(_entry(name, body, parameters, kinds, rewriting.convention.executable))
 
 
-_REARRANGED = {"linalg.broadcast": "dimensions", "linalg.transpose": "permutation"}
-
-
-def _spell_out(module: Any, kernel: Any) -> None:
-    """Replace what IREE does not take: see `_rearranged`, `_filled` and `_inserted`."""
-    functions, found = Functions(), []
+def adapt(module: Any) -> None:
+    """Replace what IREE does not take, and have loops yield tensors in the place of those that they carry: IREE's
+    bufferisation asks for it.
+    """
+    functions, found, loops = Functions(), [], []
 
     def visit(operation: Any) -> Any:
+        if operation.name == "scf.for":
+            loops.append(operation)
         booleans = operation.name in _REARRANGED and "xi1>" in str(operation.results[0].type)
         if booleans or operation.name in ("tensor.splat", "tensor.from_elements"):
             found.append(operation)
         return ir.WalkResult.ADVANCE
 
-    kernel.walk(visit)
+    module.operation.walk(visit)
     for operation in found:
-        spell = {"tensor.splat": _filled, "tensor.from_elements": _inserted}.get(operation.name, _rearranged)
+        if operation.name == "tensor.splat":
+            _fill(operation)
+            continue
+        spell = _inserted if operation.name == "tensor.from_elements" else _rearranged
         body, kind = Text(), str(operation.results[0].type)
         made = spell(operation, body, kind)
         (value,) = functions.call(operation, "spelled", list(operation.operands), [kind], body, [made])
         operation.results[0].replace_all_uses_with(value)
         operation.erase()
-    functions.add_to(module)
+    for loop in loops:
+        _yield_in_place(loop.regions[0].blocks[0])
+    if functions:
+        functions.add_to(module)
+        mlir.run_passes(module, _INLINE)
+
+
+_REARRANGED = {"linalg.broadcast": "dimensions", "linalg.transpose": "permutation"}
 
 
 def _rearranged(operation: Any, body: Text, kind: str) -> str:
@@ -91,30 +90,36 @@ def _rearranged(operation: Any, body: Text, kind: str) -> str:
     return made
 
 
-def _filled(operation: Any, body: Text, kind: str) -> str:
+def _fill(operation: Any) -> None:
     """Upstream's bufferisation of `tensor.splat` refuses the memory spaces that IREE gives on GPUs."""
-    empty = body.let(f"tensor.empty() : {kind}")
-    return body.let(f"linalg.fill ins(%a0 : {operation.operands[0].type}) outs({empty} : {kind}) -> {kind}")
+    value, kind, at = operation.operands[0], operation.results[0].type, ir.InsertionPoint(operation)
+    location = operation.location
+    empty = ir.Operation.create("tensor.empty", results=[kind], loc=location, ip=at).results[0]
+    made = ir.Operation.create(
+        "linalg.fill",
+        results=[kind],
+        operands=[value, empty],
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])},
+        regions=1,
+        loc=location,
+        ip=at,
+    )
+    block = made.regions[0].blocks.append(value.type, value.type, arg_locs=[location] * 2)
+    ir.Operation.create(
+        "linalg.yield", operands=[block.arguments[0]], loc=location, ip=ir.InsertionPoint(block)
+    )
+    operation.results[0].replace_all_uses_with(made.results[0])
+    operation.erase()
 
 
 def _inserted(operation: Any, body: Text, kind: str) -> str:
-    """As `_filled`, of `tensor.from_elements`."""
+    """As `_fill`, of `tensor.from_elements`."""
     made = body.let(f"tensor.empty() : {kind}")
     shape = list(ir.RankedTensorType(operation.results[0].type).shape)
     for number, place in enumerate(itertools.product(*map(range, shape))):
         at = ", ".join(body.constant(index) for index in place)
         made = body.let(f"tensor.insert %a{number} into {made}[{at}] : {kind}")
     return made
-
-
-def _carry_in_place(operation: Any) -> None:
-    """Have loops yield tensors in the place of those that they carry: IREE's bufferisation asks for it."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for view in list(block.operations):
-                _carry_in_place(view.operation)
-                if view.operation.name == "scf.for":
-                    _yield_in_place(view.operation.regions[0].blocks[0])
 
 
 def _yield_in_place(block: Any) -> None:
@@ -162,7 +167,7 @@ def _entry(name: str, body_name: str, parameters: Sequence[str], kinds: Sequence
     """The executable's function: from bindings and workgroups to the kernel's arguments."""
     pointers = [kind for kind in parameters if _is_pointer(kind)]
     given = [
-        f"%p{number}: {'!stream.binding' if _is_pointer(kind) else 'i64'}"
+        f"%p{number}: {_BINDING if _is_pointer(kind) else 'i64'}"
         for number, kind in enumerate(parameters)
     ] + [f"%s{number}: index" for number in range(len(pointers))]
     body, values, sizes = Text(), [], 0
@@ -204,14 +209,33 @@ def _scalar(body: Text, bits: str, kind: str) -> str:
     return bits if kind == integer else body.let(f"arith.bitcast {bits} : {integer} to {kind}")
 
 
-def _outer(name: str, parameters: Sequence[str], inner: str) -> str:
-    """The module around the executable, and the function that dispatches it."""
-    pointers = [number for number, kind in enumerate(parameters) if _is_pointer(kind)]
+def wrapped(module: Any, name: str, text: str) -> str:
+    """The executable around the generic text of a module with the function `name`, and a function that dispatches it.
+
+    Its public function `name` takes a view of a buffer of bytes (`!hal.buffer_view` with one dimension) for each
+    pointer, the bits of each other argument as an i64, and the grid's sizes as three i64. It returns the views of the
+    buffers, in which the kernel has written.
+    """
+    entry = next(view.operation for view in module.body.operations if _name(view.operation) == name)
+    kinds = [str(argument.type) for argument in entry.regions[0].blocks[0].arguments]
+    pointers = [number for number, kind in enumerate(kinds) if kind == _BINDING]
+    lines = text.splitlines()
+    # Names of locations and maps are those of a whole text.
+    first = next(number for number, line in enumerate(lines) if not line.startswith("#"))
+    last = next(number for number in range(len(lines), 0, -1) if not lines[number - 1].startswith("#"))
+    inner = "\n".join(lines[first:last])
+    return "\n".join(
+        [*lines[:first], _outer(name, pointers, len(kinds) - len(pointers), inner), *lines[last:], ""]
+    )
+
+
+def _outer(name: str, pointers: Sequence[int], parameters: int, inner: str) -> str:
+    """The module around the executable, and the function that dispatches it. `pointers` are numbers of parameters."""
     count = len(pointers)
     view, resource = "!hal.buffer_view", "!stream.resource<external>"
-    kinds = [view if _is_pointer(kind) else "i64" for kind in parameters] + ["i64"] * 3
+    kinds = [view if number in pointers else "i64" for number in range(parameters)] + ["i64"] * 3
     lines = ['%zero = "arith.constant"() <{value = 0 : index}> : () -> index']
-    for axis, argument in zip("xyz", range(len(parameters), len(kinds)), strict=True):
+    for axis, argument in zip("xyz", range(parameters, len(kinds)), strict=True):
         lines.append(f'%g{axis} = "arith.index_cast"(%a{argument}) : (i64) -> index')
     bytes_ = "tensor<?xi8>"
     for number in pointers:
@@ -221,8 +245,8 @@ def _outer(name: str, parameters: Sequence[str], inner: str) -> str:
             f" : ({view}, index, index) -> {resource}",
         ]
     sizes = [f"%s{number}" for number in pointers]
-    operands = [f"%r{n}" if _is_pointer(kind) else f"%a{n}" for n, kind in enumerate(parameters)] + sizes
-    types = [resource if _is_pointer(kind) else "i64" for kind in parameters] + ["index"] * count
+    operands = [f"%{'r' if n in pointers else 'a'}{n}" for n in range(parameters)] + sizes
+    types = [resource if n in pointers else "i64" for n in range(parameters)] + ["index"] * count
     # The workload, the operands, then of each buffer its size, its part (from, to, how much), and the results' sizes.
     given = ["%gx", "%gy", "%gz", *operands, *sizes, *["%zero"] * count, *sizes, *sizes, *sizes]
     given_types = ["index"] * 3 + types + ["index"] * (5 * count)

@@ -10,7 +10,20 @@ from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
-from . import accesses, ascend, atomics, calls, functions, iree, maps, messages, pointers, regions, shapes
+from . import (
+    accesses,
+    ascend,
+    atomics,
+    calls,
+    functions,
+    iree,
+    maps,
+    messages,
+    pointers,
+    products,
+    regions,
+    shapes,
+)
 from .conventions import Convention
 from .rewriting import Rewriting
 
@@ -46,18 +59,24 @@ EXPANSIONS: dict[str, Expansion] = {
 """What each operation becomes. Operations of upstream's that are missing here stay."""
 
 # Without the pipeline that the inliner would run on each function that it inlines.
-_INLINE = 'inline{default-pipeline=""},symbol-dce,canonicalize,cse'
+_INLINE = 'inline{default-pipeline=""},symbol-dce,cse,canonicalize'
 _PASSES = f"builtin.module({_INLINE})"
-_GENERIC_PASSES = f"builtin.module({_INLINE},convert-elementwise-to-linalg,cse)"
-_ASCEND_PASSES = (
-    "builtin.module(math-expand-ops{ops=sinh,cosh,asinh,acosh,atanh,roundeven,ctlz},canonicalize,cse)"
+_GENERIC_PASSES = f"builtin.module({_INLINE},convert-elementwise-to-linalg)"
+_EXPANDED = frozenset(
+    f"math.{name}" for name in ("sinh", "cosh", "asinh", "acosh", "atanh", "roundeven", "ctlz")
 )
+"""Functions that AscendNPU-IR does not have, which upstream writes with others."""
+_EXPAND = "builtin.module(math-expand-ops{ops=" + ",".join(
+    name.removeprefix("math.") for name in sorted(_EXPANDED)
+) + "},canonicalize,cse)"
+_CLEAN = "builtin.module(canonicalize,cse)"
 
 
-def lower_to_linalg(module: Any, convention: Convention) -> Any:
-    """Lower a structured module to upstream dialects in place, in a convention. Returns the module, or one around it.
+def lower_to_linalg(module: Any, convention: Convention) -> None:
+    """Lower a structured module to upstream dialects in place, in a convention.
 
-    Raises `CompilationError`, with the kernel's line, for what the convention cannot express.
+    In those of IREE, the kernel becomes the function of an executable of its name, see `iree`. Raises
+    `CompilationError`, with the kernel's line, for what the convention cannot express.
     """
     with module.context, ir.Location.unknown():
         kernel = _kernel(module)
@@ -66,6 +85,10 @@ def lower_to_linalg(module: Any, convention: Convention) -> Any:
         rewriting.sign()
         _block(rewriting, rewriting.entry)
         _drop_uncalled(rewriting)
+        if convention.transposed_products:
+            products.take_transposed(kernel)
+        if convention.executable:
+            iree.enter(rewriting)
         rewriting.functions.add_to(module)
         if "tpk.structured" in module.operation.attributes:
             del module.operation.attributes["tpk.structured"]
@@ -73,13 +96,20 @@ def lower_to_linalg(module: Any, convention: Convention) -> Any:
         mlir.run_passes(module, _GENERIC_PASSES if convention.element_wise_generic else _PASSES)
         _refuse_leftovers(rewriting)
         if not convention.element_wise_generic:
-            mlir.run_passes(module, _ASCEND_PASSES)
-            if ascend.write_otherwise(module):
-                mlir.run_passes(module, _PASSES)
-            ascend.apply_to_tensors(_kernel_named(module, name))
-            mlir.run_passes(module, "builtin.module(canonicalize,cse)")
+            _apply_to_tensors(module, name)
         _finish(_kernel_named(module, name), convention)
-        return iree.wrap(module, name, convention.executable) if convention.executable else module
+        if convention.executable:
+            iree.adapt(module)
+
+
+def _apply_to_tensors(module: Any, name: str) -> None:
+    """Write the kernel with element-wise operations on tensors that AscendNPU-IR has."""
+    if not _EXPANDED.isdisjoint(_names_in(module.operation)):
+        mlir.run_passes(module, _EXPAND)
+    if ascend.write_otherwise(module):
+        mlir.run_passes(module, _PASSES)
+    if ascend.apply_to_tensors(_kernel_named(module, name)):
+        mlir.run_passes(module, _CLEAN)
 
 
 def _kernel(module: Any) -> Any:
@@ -105,8 +135,7 @@ def _finish(kernel: Any, convention: Convention) -> None:
     for name, text in convention.attributes:
         kernel.attributes[name] = ir.Attribute.parse(text)
     if convention.mix_mode:
-        names: list[str] = []
-        visit_all(kernel, lambda operation: names.append(operation.name))
+        names = _names_in(kernel)
         multiplies = "linalg.matmul" in names or "linalg.batch_matmul" in names
         kernel.attributes["mix_mode"] = ir.StringAttr.get("mix" if multiplies else "aiv")
     if not convention.leading:
@@ -164,7 +193,7 @@ def _block(rewriting: Rewriting, block: Any) -> None:
             )
         else:
             kept = pointers.leave(rewriting, operation)
-            if kept is not None:
+            if kept is not None and kept.name in products.MAPS:
                 _drop_attributes(kept)
 
 
@@ -174,24 +203,29 @@ def _drop_attributes(operation: Any) -> None:
             del operation.attributes[name]
 
 
-def _refuse_leftovers(rewriting: Rewriting) -> None:
-    """Operations on pointers that are not upstream's memrefs must not be left."""
+def _names_in(operation: Any) -> set[str]:
+    """The names of an operation and of all inside."""
+    found: set[str] = set()
 
-    def visit(operation: Any) -> Any:
-        if operation.name.startswith("llvm."):
-            raise rewriting.unsupported(
-                operation, "its pointer is not derived from an argument", "index from pointer arguments"
-            )
+    def visit(inner: Any) -> Any:
+        found.add(inner.name)
         return ir.WalkResult.ADVANCE
 
-    for view in rewriting.module.body.operations:
-        visit_all(view.operation, visit)
+    operation.walk(visit)
+    return found
 
 
-def visit_all(operation: Any, visit: Callable[[Any], Any]) -> None:
-    """Call `visit` for an operation and all inside. An exception in MLIR's own walk would end the process."""
-    visit(operation)
-    for region in operation.regions:
-        for block in region.blocks:
-            for view in block.operations:
-                visit_all(view.operation, visit)
+def _refuse_leftovers(rewriting: Rewriting) -> None:
+    """Operations on pointers that are not upstream's memrefs must not be left."""
+    found: list[Any] = []
+
+    def visit(operation: Any) -> Any:  # an exception here would end the process
+        if operation.name.startswith("llvm."):
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    rewriting.module.operation.walk(visit)
+    for operation in found:
+        raise rewriting.unsupported(
+            operation, "its pointer is not derived from an argument", "index from pointer arguments"
+        )

@@ -11,6 +11,8 @@ from .expansion import Text, width
 from .rewriting import Rewriting
 
 _POINTER = "!llvm.ptr"
+_OF_NUMBERS = ("arith.", "math.", "tensor.", "linalg.")
+"""The dialects whose operations have no pointers, except for choices."""
 
 
 def _is_pointer(value: Any) -> bool:
@@ -34,8 +36,10 @@ def enter(rewriting: Rewriting, operation: Any) -> Any:
     """
     if operation.name == "scf.while":
         return _while(rewriting, operation)
+    if operation.name != "scf.for":
+        return operation
     carried = [number for number, result in enumerate(operation.results) if _is_pointer(result)]
-    if not carried or operation.name != "scf.for":
+    if not carried:
         return operation
     first = list(operation.operands)[3:]
     pairs = [parts(rewriting, first[number], operation) for number in carried]
@@ -112,8 +116,11 @@ def _while(rewriting: Rewriting, operation: Any) -> Any:
 
 def leave(rewriting: Rewriting, operation: Any) -> Any:
     """After the regions of an operation that stays: what it chooses or carries of pointers, it does of their parts."""
-    if operation.name in ("scf.yield", "scf.condition"):
+    name = operation.name
+    if name in ("scf.yield", "scf.condition"):
         return _yield(rewriting, operation)
+    if name.startswith(_OF_NUMBERS) and name != "arith.select":
+        return operation
     pointers = [number for number, result in enumerate(operation.results) if _is_pointer(result)]
     if not pointers or operation.name == "llvm.mlir.zero":  # the base of addresses, see `Rewriting.point_to`
         return operation

@@ -20,23 +20,30 @@ def linalg_stage(convention: str = "triton-shared") -> Stage:
 
     def run(source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
+        from triton_porting_kit.compiler.linalg import convolutions, iree
         from triton_porting_kit.compiler.linalg.ascend import for_llvm_19
         from triton_porting_kit.compiler.linalg.lowering import lower_to_linalg
 
         module = artefacts.structured_module(source)
+        if chosen.convolutions:
+            convolutions.recognise(module)
         name, promises = _facts(module)
         metadata.update(name=name, shared=0, scratch_bytes=0)
         if promises:
             metadata["promises"] = promises
         with defects.blamed("linalg", metadata):
-            made = lower_to_linalg(module, chosen)
+            lower_to_linalg(module, chosen)
             if not chosen.generic_syntax:
-                return artefacts.mlir_artefact(made)
-            artefacts.verify(made)
-            text = made.operation.get_asm(
-                enable_debug_info=True, print_generic_op_form=True, assume_verified=True
+                return artefacts.mlir_artefact(module)
+            artefacts.verify(module)
+            text = str(
+                module.operation.get_asm(
+                    enable_debug_info=True, print_generic_op_form=True, assume_verified=True
+                )
             )
-            return artefacts.Parsed(for_llvm_19(str(text)) if chosen.llvm_19 else str(text), made)
+            if chosen.executable:
+                return iree.wrapped(module, name, text)
+            return artefacts.Parsed(for_llvm_19(text) if chosen.llvm_19 else text, module)
 
     def check(artefact: Any) -> None:
         from triton_porting_kit.compiler import artefacts
