@@ -37,6 +37,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "runtime.state",
         "runtime.hooks",
         "runtime.failures",
+        "runtime.groups",
     ),
     "language": ("language.checks", "language.programs", "language.addresses"),
     "kernels": tuple(f"kernels.{family}" for family in FAMILIES),

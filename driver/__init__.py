@@ -5,15 +5,9 @@ A device can be used without Triton.
 """
 
 from triton_porting_kit.driver.array import DeviceArray
-from triton_porting_kit.driver.device import (
-    DEFAULT_ALIGNMENT,
-    DEFAULT_STREAM,
-    Buffer,
-    Device,
-    DeviceProperties,
-    NativeLaunchEntry,
-)
+from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, DEFAULT_STREAM, Buffer, Device, Exchange
 from triton_porting_kit.driver.hooks import HOOKS, Hook, name_missing_hooks
+from triton_porting_kit.driver.properties import DeviceProperties, NativeLaunchEntry
 
 __all__ = [
     "DEFAULT_ALIGNMENT",
@@ -23,6 +17,7 @@ __all__ = [
     "Device",
     "DeviceArray",
     "DeviceProperties",
+    "Exchange",
     "Hook",
     "NativeLaunchEntry",
     "name_missing_hooks",

@@ -17,7 +17,7 @@ from triton_porting_kit.errors import DeviceError, DTypeError, InvalidArgument, 
 NumpyArray = np.ndarray[Any, Any]
 
 
-class _Storage:
+class Storage:
     """Memory of a device, freed with the last view of it. It keeps its device alive."""
 
     def __init__(self, device: Device, size: int, alignment: int) -> None:
@@ -51,7 +51,7 @@ class DeviceArray:
 
     def __init__(
         self,
-        storage: _Storage,
+        storage: Storage,
         dtype: DType,
         shape: tuple[int, ...],
         strides: tuple[int, ...],
@@ -76,7 +76,7 @@ class DeviceArray:
         """
         dtype = as_dtype(dtype)
         extents = _shape(shape)
-        storage = _Storage(device, math.prod(extents) * dtype.itemsize, alignment)
+        storage = Storage(device, math.prod(extents) * dtype.itemsize, alignment)
         return cls(storage, dtype, extents, _contiguous_strides(extents))
 
     @classmethod

@@ -1,13 +1,17 @@
-"""`Device`: the hooks that a vendor implements, and the plain data that they exchange."""
+"""`Device`: the hooks that a vendor implements."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from triton_porting_kit.driver.hooks import hook, name_missing_hooks
+from triton_porting_kit.driver.properties import DeviceProperties, NativeLaunchEntry
+from triton_porting_kit.errors import MissingHook
+
+Exchange: TypeAlias = Callable[[bytes], list[bytes]]
+"""Gives every rank's bytes to all ranks, in the order of ranks. Every rank of a group calls it equally often."""
 
 Buffer: TypeAlias = Any
 """An object with the buffer protocol (bytes, bytearray, memoryview, a numpy array, ...)."""
@@ -17,69 +21,6 @@ DEFAULT_STREAM = 0
 
 DEFAULT_ALIGNMENT = 64
 """The alignment of memory in bytes if the caller requests none."""
-
-
-@dataclass(frozen=True)
-class DeviceProperties:
-    """The properties of a device. Sizes are in bytes, rates in kHz; 0 means unknown or not applicable."""
-
-    name: str
-    """The name for people, e.g. ``AMD EPYC 9755``."""
-    arch: str
-    """The name for the compiler, e.g. ``x86_64`` or ``gfx942``."""
-    memory_bytes: int
-    """Total device memory."""
-    core_count: int
-    """The number of programs that run concurrently at full speed."""
-    max_scratch_bytes: int
-    """On-chip memory that one program may use (Triton's shared memory); 0 if kernels have none."""
-    max_threads_per_program: int = 1024
-    """Largest ``num_warps * warp_size`` of one program."""
-    warp_size: int = 1
-    """Lanes that run in lockstep."""
-    clock_rate_khz: int = 0
-    memory_clock_rate_khz: int = 0
-    memory_bus_width_bits: int = 0
-    host_visible_memory: bool = False
-    """Whether the host may read and write device memory at its device address."""
-    in_process: bool = False
-    """Whether kernels run in this process: they can access any of its memory, and the device works in forked
-    children."""
-    extra: dict[str, Any] = field(default_factory=dict)
-    """Further properties for the vendor's own code."""
-    max_allocation_bytes: int = 0
-    """The largest single allocation, e.g. OpenCL's ``CL_DEVICE_MAX_MEM_ALLOC_SIZE``; 0: all free memory."""
-    max_dram_scratch_bytes: int = 0
-    """Device memory that each thread has for the scratch of the programs it runs; 0: scratch is on chip."""
-    modules_are_source: bool = False
-    """Whether modules are source text that the runtime compiles when it loads them, e.g.
-
-    OpenCL C, instead of binaries.
-    """
-
-    @property
-    def largest_allocation(self) -> int:
-        """Bytes of the largest single allocation, if the memory is free."""
-        return self.max_allocation_bytes or self.memory_bytes
-
-    @property
-    def scratch_limit(self) -> int:
-        """Bytes of scratch that a program may use, on chip or off. A kernel that needs more is refused."""
-        return self.max_dram_scratch_bytes or self.max_scratch_bytes
-
-
-@dataclass(frozen=True)
-class NativeLaunchEntry:
-    """A launch routine in native code, for launchers that bypass Python.
-
-    `function` is the address of a `tpk::LaunchFunction` (see `triton_porting_kit.abi.launching`), and `context` its
-    first argument. It may be called from any thread, without the GIL, and has copied `args` when it returns. It returns
-    0, or a code of `LAUNCH_ERRORS` with a NUL-terminated text in `message`. Both numbers are valid as long as the
-    device object lives.
-    """
-
-    function: int
-    context: int
 
 
 class Device(ABC):
@@ -340,6 +281,78 @@ class Device(ABC):
     def launch_entry(self) -> NativeLaunchEntry | None:
         """`launch` in native code; None if there is only the Python hook."""
         return None
+
+    # --- groups ------------------------------------------------------------------------------------------
+
+    @hook(
+        "groups",
+        "Opens the symmetric heap of a group, whose parts the ranks' devices share.",
+        "runtime/groups/*",
+    )
+    def open_group(self, rank: int, ranks: int, heap_bytes: int, exchange: Exchange) -> object:
+        """Join a group as one of its ranks, with a part of `heap_bytes` of its symmetric heap, which is zero.
+
+        Every rank calls it with the same sizes; `exchange` passes handles of memory between them. The distance between
+        the parts of two ranks is a multiple of 4096. Returns an object that owns the memory: addresses are valid until
+        the group is closed and that object is gone. A device is in one group at a time.
+
+        Raises `GroupError`, `OutOfMemory`, `MissingHook` if the device has no groups.
+        """
+        raise self._no_groups("open_group")
+
+    @hook(
+        "groups",
+        "Allocates symmetric memory, which lies at the same place in the part of every rank.",
+        "runtime/groups/*",
+    )
+    def symmetric_alloc(self, size: int, alignment: int = DEFAULT_ALIGNMENT) -> int:
+        """Allocate `size` bytes of this rank's part of the heap at a multiple of `alignment`, at most 4096.
+
+        If all ranks allocate the same sizes in the same order, allocations of the same number correspond to each other.
+        Memory returns to the heap when the group is closed. Raises `SymmetricHeapFull`, `InvalidArgument`,
+        `GroupError`.
+        """
+        raise self._no_groups("symmetric_alloc")
+
+    @hook(
+        "groups",
+        "Gives the address at which this device reaches the memory of another rank.",
+        "runtime/groups/*",
+    )
+    def peer_address(self, rank: int, address: int) -> int:
+        """The address at which kernels and copies of this device reach what `address` is on `rank`.
+
+        `address` is in an allocation of `symmetric_alloc` of this rank, or at its end. Raises `InvalidPointer`,
+        `InvalidArgument`, `GroupError`.
+        """
+        raise self._no_groups("peer_address")
+
+    @hook(
+        "groups",
+        "Makes running and later launches end with DeviceLost, because a rank of the group is lost.",
+        "runtime/groups/*",
+    )
+    def fail_group(self, reason: str) -> None:
+        """Let running and later launches fail with `DeviceLost` and this reason, until the group is closed.
+
+        A launch need not stop within a program: `triton_porting_kit.language.wait` ends by itself.
+        """
+        raise self._no_groups("fail_group")
+
+    @hook(
+        "groups",
+        "Leaves the group; launches work again, and the device can open another one.",
+        "runtime/groups/*",
+    )
+    def close_group(self) -> None:
+        """Leave the group, whatever its state. Does nothing if the device is in none."""
+        raise self._no_groups("close_group")
+
+    def _no_groups(self, name: str) -> MissingHook:
+        return MissingHook(
+            f"{type(self).__qualname__} has no hook `{name}`: it has no symmetric memory. docs/distributed.md says "
+            "what a device that has it implements"
+        )
 
     # --- life --------------------------------------------------------------------------------------------
 

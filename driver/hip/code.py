@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triton_porting_kit.binaries.code_object import CodeObject, Kernel, read_code_object
-from triton_porting_kit.driver.device import DeviceProperties
+from triton_porting_kit.driver.properties import DeviceProperties
 from triton_porting_kit.errors import CodeObjectError, InvalidModule
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from triton_porting_kit.binaries.code_object import CodeObject
-from triton_porting_kit.driver.device import DeviceProperties, NativeLaunchEntry
 from triton_porting_kit.driver.hip import _hip
 from triton_porting_kit.driver.hip.code import check_code_object, check_kernel, required_bytes
 from triton_porting_kit.driver.hip.library import open_library, shares_with_torch
 from triton_porting_kit.driver.native_device import NativeDevice
+from triton_porting_kit.driver.properties import DeviceProperties, NativeLaunchEntry
 from triton_porting_kit.errors import InvalidModule, LaunchError
 
 

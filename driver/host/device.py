@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from triton_porting_kit.driver.device import DeviceProperties, NativeLaunchEntry
+from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, Exchange
 from triton_porting_kit.driver.host import _host
 from triton_porting_kit.driver.host.binary import SCRATCH_LIMIT, link
+from triton_porting_kit.driver.host.shared_heap import SharedHeap, open_heap
 from triton_porting_kit.driver.native_device import NativeDevice
-from triton_porting_kit.errors import InvalidModule, LaunchError
+from triton_porting_kit.driver.properties import DeviceProperties, NativeLaunchEntry
+from triton_porting_kit.errors import GroupError, InvalidModule, LaunchError
 from triton_porting_kit.toolchain.llvm import LinkedObject
 
 _THREAD_LIMIT = 1 << 20  # a program is one thread, whatever num_warps is, so there is practically no limit
@@ -60,6 +62,7 @@ class HostDevice(NativeDevice):
         self._modules: dict[int, _Module] = {}
         self._retired: list[tuple[LinkedObject, _host.RemovedFunction]] = []
         self._explanations: dict[str, list[str]] = {}
+        self._heap: SharedHeap | None = None
         self._lock = threading.RLock()
         self._next_module = 1
         _open_devices.add(self)
@@ -175,12 +178,47 @@ class HostDevice(NativeDevice):
     def launch_entry(self) -> NativeLaunchEntry:
         return NativeLaunchEntry(function=_host.launch_entry, context=self._native.context)
 
+    # --- groups ------------------------------------------------------------------------------------------
+
+    def open_group(self, rank: int, ranks: int, heap_bytes: int, exchange: Exchange) -> SharedHeap:
+        """`Device.open_group` for processes of one user on one machine.
+
+        Each rank gets its share of the cores for kernels, unless ``TPK_NUM_THREADS`` is set or kernels ran before.
+        """
+        if self._heap is not None:
+            raise GroupError("host CPU: open_group: the device is in a group already; close that one first")
+        os.environ.setdefault("TPK_NUM_THREADS", str(max(1, self.properties().core_count // ranks)))
+        self._heap = open_heap(rank, ranks, heap_bytes, self._memory_limit, exchange)
+        return self._heap
+
+    def symmetric_alloc(self, size: int, alignment: int = DEFAULT_ALIGNMENT) -> int:
+        with self._lock:
+            return self._group("symmetric_alloc").allocate(size, alignment)
+
+    def peer_address(self, rank: int, address: int) -> int:
+        return self._group("peer_address").peer_address(rank, address)
+
+    def fail_group(self, reason: str) -> None:
+        self._group("fail_group")
+        self._native.fail_launches(reason)
+
+    def close_group(self) -> None:
+        self._native.allow_launches()
+        self._heap = None
+
+    def _group(self, call: str) -> SharedHeap:
+        heap = self._heap
+        if heap is None:
+            raise GroupError(f"host CPU: {call}: the device is in no group; call open_group first")
+        return heap
+
     # --- life --------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
         with self._lock:
             super().reset()
             self._native.reset()
+            self.close_group()
             self._modules.clear()
             self._retired.clear()
 

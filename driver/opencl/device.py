@@ -12,14 +12,7 @@ from typing import Any
 import numpy as np
 
 from triton_porting_kit.abi.kernel import FAIL
-from triton_porting_kit.driver.device import (
-    DEFAULT_ALIGNMENT,
-    DEFAULT_STREAM,
-    Buffer,
-    Device,
-    DeviceProperties,
-    NativeLaunchEntry,
-)
+from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, DEFAULT_STREAM, Buffer, Device
 from triton_porting_kit.driver.opencl import _opencl
 from triton_porting_kit.driver.opencl.container import Container
 from triton_porting_kit.driver.opencl.library import REMEDY, open_library
@@ -33,6 +26,7 @@ from triton_porting_kit.driver.opencl.programs import (
     renew_context,
 )
 from triton_porting_kit.driver.opencl.streams import Event, Stream
+from triton_porting_kit.driver.properties import DeviceProperties, NativeLaunchEntry
 from triton_porting_kit.errors import DeviceError, InvalidArgument, InvalidModule, LaunchError, ToolchainError
 
 SCRATCH_LIMIT = 256 << 20

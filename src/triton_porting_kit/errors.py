@@ -274,6 +274,40 @@ class DeviceLost(DeviceError):
     """The device has failed or hangs. Reset it before the next call."""
 
 
+# --- groups --------------------------------------------------------------------------------------
+
+
+class GroupError(DeviceError):
+    """A group of ranks cannot be opened, or a call does not fit the group that a device is in."""
+
+
+class RendezvousError(GroupError):
+    """The ranks of a group do not find each other: an address, a token or a rank is missing or wrong, or one is
+    late."""
+
+
+class RanksDisagree(GroupError):
+    """Ranks of a group called something collective with different arguments. The message has those of each rank."""
+
+
+class SymmetricHeapFull(OutOfMemory):
+    """A rank's part of the symmetric heap has less free memory than was requested."""
+
+
+class RankLost(DeviceLost):
+    """A rank of the group has ended, failed, or keeps the others waiting. Close the group.
+
+    `rank` is its number, or None if several ranks wait for each other.
+    """
+
+    def __init__(self, rank: int | None, reason: str) -> None:
+        self.rank, self.reason = rank, reason
+        super().__init__(reason)
+
+    def __reduce__(self) -> Any:
+        return (type(self), (self.rank, self.reason))
+
+
 class CudaNotMapped(PortingKitError, NotImplementedError):
     """A program that runs under ``as_cuda`` uses something of CUDA that has no meaning on the backend.
 

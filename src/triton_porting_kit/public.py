@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import importlib
 
-PARTS = ("chips", "compiler", "launcher", "driver")
+PARTS = ("chips", "compiler", "launcher", "driver", "distributed")
 """Packages whose names in ``__all__`` are public."""
 
 MODULES = (
     "errors",
+    "language",
     "abi.header",
     "binaries.code_object",
     "compiler.gpu",

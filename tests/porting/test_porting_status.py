@@ -12,7 +12,7 @@ import pytest
 
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.status import Status
-from triton_porting_kit.driver import HOOKS
+from triton_porting_kit.driver import HOOKS as ALL_HOOKS
 from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.porting.names import names_of
 from triton_porting_kit.porting.new import Shape, make
@@ -22,6 +22,10 @@ from triton_porting_kit.porting.status import REPORTS, run_status
 
 Edit = Callable[[str, str, str], None]
 """Replaces a text, which has to be there, in a file."""
+
+
+HOOKS = {name: hook for name, hook in ALL_HOOKS.items() if hook.step != "groups"}
+"""Those that new repositories have; groups are optional."""
 
 
 @pytest.fixture(scope="module")

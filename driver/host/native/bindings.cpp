@@ -84,6 +84,8 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
                                       asserts, argumentBytes, updates, exclusiveAt, std::move(name),
                                       codeBytes, programAt, std::move(pointers), std::move(explanation)});
            })
+      .def("fail_launches", &Host::failLaunches, py::arg("reason"))
+      .def("allow_launches", &Host::allowLaunches)
       .def("remove_function",
            [](Host &host, uint64_t function) { return RemovedFunction{host.removeFunction(function)}; });
 

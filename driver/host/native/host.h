@@ -4,6 +4,7 @@
 #include "allocator.h"
 #include "events.h"
 #include "keep.h"
+#include "loss.h"
 #include "pool.h"
 #include "stream.h"
 
@@ -67,6 +68,10 @@ public:
   void launch(uint64_t function, uint32_t x, uint32_t y, uint32_t z, uint64_t stream, const void *args,
               uint64_t size);
 
+  // Running and later launches end with DeviceLost and this reason, until `allowLaunches`.
+  void failLaunches(std::string reason) { loss_.tell(std::move(reason)); }
+  void allowLaunches() { loss_.clear(); }
+
   // Drops work that has not started, and waits for running work. Afterwards, all work runs on the calling
   // thread.
   void close();
@@ -97,6 +102,7 @@ private:
   std::unordered_map<uint64_t, FunctionPointer> functions_;
   uint64_t nextHandle_ = 1;
   std::atomic<bool> closed_{false};
+  Loss loss_;
 };
 
 // Launches of the calling thread run only programs [begin, end) of their grid, until another call.

@@ -167,6 +167,8 @@ bool Job::stops() {
     stop(Stop::Closed);
   else if (limits_.abandoned && limits_.abandoned->load(std::memory_order_relaxed))
     stop(Stop::Abandoned);
+  else if (limits_.loss.happened())
+    stop(Stop::Lost);
   return stopped() != Stop::None;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "float_environment.h"
+#include "loss.h"
 #include "services.h"
 #include "updates.h"
 
@@ -82,12 +83,14 @@ public:
   };
 
   // What ends a job before all its programs have run, apart from failures: the device closes, the caller is
-  // interrupted or has abandoned its work on a stream, or the time limit is reached.
-  enum class Stop : int { None, Closed, Interrupted, Abandoned, TimedOut };
+  // interrupted or has abandoned its work on a stream, the time limit is reached, or a rank of the group is
+  // lost.
+  enum class Stop : int { None, Closed, Interrupted, Abandoned, TimedOut, Lost };
   struct Limits {
     const std::atomic<bool> &closed;
     const std::atomic<bool> *abandoned; // nullptr: the caller waits
-    int64_t milliseconds;               // 0: no limit
+    const Loss &loss;
+    int64_t milliseconds; // 0: no limit
     Denormals denormals;
   };
 

@@ -54,6 +54,10 @@ void runGrid(const Function &function, const int32_t (&grid)[3], const Span &pro
   const Job::Stop stop = job.stopped();
   if (stop == Job::Stop::Interrupted)
     throw Interrupted();
+  // Also if all programs have run: what they waited for was perhaps not there.
+  if (limits.loss.happened())
+    throw Error(Code::DeviceLost,
+                text("launch: kernel '", function.name, "' was stopped: ", limits.loss.reason()));
   const Job::Failure &failure = job.failure();
   switch (failure.kind) {
   case Job::Failure::None:
@@ -140,8 +144,8 @@ void Host::launch(uint64_t functionHandle, uint32_t x, uint32_t y, uint32_t z, u
   if (programs.begin >= programs.end)
     return;
   const int32_t grid[3] = {int32_t(counts[0]), int32_t(counts[1]), int32_t(counts[2])};
-  const Job::Limits limits = {closed_, target ? &target->abandoned() : nullptr, requestedMilliseconds(),
-                              denormalsOfLaunch()};
+  const Job::Limits limits = {closed_, target ? &target->abandoned() : nullptr, loss_,
+                              requestedMilliseconds(), denormalsOfLaunch()};
   bool aligned = reinterpret_cast<uint64_t>(args) % alignof(uint64_t) == 0;
   if (!target && aligned)
     return runGrid(*function, grid, programs, args, limits);

@@ -73,7 +73,12 @@ def parts_of(repository: Repository, reports: Path) -> list[Part]:
         counts = Counter(found)
         return Part(name, *judged, checks, {s: counts[s] for s in Status if s in counts})
 
-    hooks = {name: part(name, _hook(repository, name), hook.checks) for name, hook in HOOKS.items()}
+    hooks = {
+        name: part(name, _hook(repository, name), hook.checks)
+        for name, hook in HOOKS.items()
+        # A device without groups lacks nothing.
+        if hook.step != "groups" or repository.method(name)
+    }
     target, binary = _target(repository), _binary(repository)
     found = [
         *(part(name, judged, checks) for name, (judged, checks) in _chip(repository).items()),

@@ -28,7 +28,8 @@ from triton_porting_kit.backends.cpu.compiler import CPUBackend
 from triton_porting_kit.backends.cpu.driver import CPUDriver
 from triton_porting_kit.compiler import Pipeline, Stage, link_shared_object, npu_cpp_pipeline, npu_pipeline
 from triton_porting_kit.driver import Device, DeviceArray
-from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, DEFAULT_STREAM, DeviceProperties
+from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, DEFAULT_STREAM
+from triton_porting_kit.driver.properties import DeviceProperties
 from triton_porting_kit.launcher import PythonLauncher
 from triton_porting_kit.toolchain import compat
 

@@ -13,8 +13,8 @@ from triton_porting_kit.backends.cpu.compiler import CPUBackend
 from triton_porting_kit.compiler import CPP_COMMAND, CpuTarget, Pipeline, cpp_pipeline
 from triton_porting_kit.conformance.language.source import make_kernel
 from triton_porting_kit.conformance.status import Status
-from triton_porting_kit.driver.device import DeviceProperties
 from triton_porting_kit.driver.host import HostDevice
+from triton_porting_kit.driver.properties import DeviceProperties
 from triton_porting_kit.errors import CompilationError, InvalidModule, OutOfMemory
 
 Patch = pytest.MonkeyPatch
