@@ -50,7 +50,9 @@ def moved_kernel(x, out, n, APART: tl.constexpr):
 def test_a_loop_carries_how_far_it_moved_pointers(apart: bool, carried: str) -> None:
     text = structured(moved_kernel, INTS, APART=apart)
     (loop,) = (line for line in text.splitlines() if " = scf.for " in line)
-    assert sorted(loop.partition("-> (")[2].partition(")")[0].split(", ")) == sorted([carried, "tensor<64xi32>"])
+    assert sorted(loop.partition("-> (")[2].partition(")")[0].split(", ")) == sorted(
+        [carried, "tensor<64xi32>"]
+    )
 
 
 @triton.jit
