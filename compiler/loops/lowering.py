@@ -41,7 +41,7 @@ from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Access
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
-from triton_porting_kit.compiler.loops.tiles.graph import buffers_of, cost, reads_memory, unread
+from triton_porting_kit.compiler.loops.tiles.graph import buffers_of, cost, kept_instead, reads_memory, unread
 from triton_porting_kit.compiler.loops.tiles.nests import changes_where, emit_tile, is_run, transpose_into
 from triton_porting_kit.compiler.loops.tiles.run_width import run_width
 from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
@@ -381,20 +381,20 @@ class Lowering:
 
         for tensor in inputs:
             visit(tensor, tensor.shape == shape, False)
-        # A value that is also evaluated at other points has been materialised above, and the loop reads it from
-        # scratch.
+        # A value that is also evaluated at other points has been materialised above, and is read from scratch.
         return {tensor: buffer for tensor, buffer in kept.items() if tensor.buffer is None}
 
     def enter_region(self, operation: Operation) -> None:
         """Keep what a region uses from outside and would otherwise recompute in every iteration."""
         costs: dict[Tensor, int] = {}
-        for region in operation.regions:
-            for inner in walk(region):
-                for operand in inner.operands:
-                    tensor = self.tensors.get(operand)
-                    if tensor is None or isinstance(tensor, Buffer) or tensor.buffer is not None:
-                        continue
-                    if reads_memory(tensor) or (
-                        cost(tensor, costs) >= EXPENSIVE and not is_run(self.builder, self.target, tensor)
-                    ):
-                        self.materialise(tensor, operation)
+
+        def is_kept(tensor: Tensor) -> bool:
+            expensive = cost(tensor, costs) >= EXPENSIVE and not is_run(self.builder, self.target, tensor)
+            return expensive or reads_memory(tensor)
+
+        for inner in (inner for region in operation.regions for inner in walk(region)):
+            for tensor in filter(None, map(self.tensors.get, inner.operands)):
+                if not isinstance(tensor, Buffer) and tensor.buffer is None and is_kept(tensor):
+                    for part in kept_instead(tensor, self._open.block, is_kept):
+                        self.materialise(part, operation)
+                    costs.clear()  # what is kept costs less

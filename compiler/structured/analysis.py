@@ -150,7 +150,7 @@ class Analysis:
         size = info.element_bytes
         if name == "tt.addptr":
             source = self.pointer(owner.operands[0])
-            offset = self._moves_by(owner.operands[1]) if source.index is not None else None
+            offset = self.moves_by(owner.operands[1]) if source.index is not None else None
             index = source.index.add(offset) if source.index is not None and offset is not None else None
             return Pointer(source.base, index, size)
         if name == "tt.bitcast":
@@ -168,7 +168,7 @@ class Analysis:
             return Pointer(source.base, _SHAPE_RULES[name](self, owner, info.shape, source.index), size)
         return Pointer(None, None, size)
 
-    def _moves_by(self, value: Any) -> Affine | None:
+    def moves_by(self, value: Any) -> Affine | None:
         """The offset of a pointer addition. Addresses have 64 bits, so a 64-bit offset need not be exact."""
         return self.affine(value) if self.types.info(value).bits == 64 else self.exact(value)
 

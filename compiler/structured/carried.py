@@ -6,6 +6,7 @@ to weak, with what is carried instead of the tensor:
 
     offset   same base, strides and wraps    i64 offset in elements
     base     same strides and wraps          !llvm.ptr
+    moved    the first, moved by scalars     i64 offset in elements from the first
     tensor   same base                       tensor of i64 offsets in elements
     bytes    nothing in common               tensor of i64 addresses
     opaque   (integers) not affine           the tensor itself, unchanged
@@ -20,7 +21,7 @@ from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine, Pointer
 from .analysis import CARRIERS, Analysis
-from .poly import ZERO
+from .poly import ZERO, Poly
 
 
 @dataclass
@@ -38,6 +39,10 @@ class Carried:
     @property
     def source_values(self) -> list[Any]:
         return [operation.operands[number] for operation, number in self.sources]
+
+    def is_first(self, holder: Any) -> bool:
+        """Whether the operation holds the first source, which a loop starts from."""
+        return bool(holder == self.sources[0][0])
 
 
 def terminator(region: Any) -> Any:
@@ -83,6 +88,8 @@ class CarriedValues:
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
         self._sources: dict[Any, dict[Any, list[Any]]] = {}
+        self.moved: dict[Any, Carried] = {}
+        """By target: values of the form `moved`."""
         analysis.decide = self.decide
         analysis.sources = self.sources
 
@@ -122,6 +129,7 @@ class CarriedValues:
             for key in list(analysis.memo)[mark:]:
                 del analysis.memo[key]
         analysis.memo["carried", operation.operation] = carried
+        self.moved |= {target: c for c in carried if c.form == "moved" for target in c.targets}
 
     def _is_relevant(self, carried: Carried) -> bool:
         info = self._analysis.types.info(carried.targets[0])
@@ -150,10 +158,10 @@ class CarriedValues:
         based = pointer.base is not None and not defined_in(pointer.base, operation)
         if carried.form in ("offset", "base"):
             if not affine or pointer.base is None:
-                carried.form = "tensor"
+                carried.form = "moved" if operation.operation.name == "scf.for" else "tensor"
             elif not based:
                 carried.form = "base"
-        if carried.form == "tensor" and not based:
+        if carried.form in ("moved", "tensor") and not based:
             carried.form = "bytes"
 
     def _pointer_form(self, carried: Carried, pointer: Pointer, target: Any) -> Pointer:
@@ -164,7 +172,7 @@ class CarriedValues:
         if carried.form == "base":
             assert pointer.index is not None
             return Pointer(target, pointer.index.at_offset(ZERO), size)
-        return Pointer(pointer.base if carried.form == "tensor" else None, None, size)
+        return Pointer(None if carried.form == "bytes" else pointer.base, None, size)
 
     def _holds(self, carried: Carried) -> bool:
         """Whether all sources have the assumed form; if not, weaken the assumption."""
@@ -177,12 +185,27 @@ class CarriedValues:
                     carried.form = "opaque"
                     return False
                 continue
+            if carried.form == "moved":
+                if self.movement(carried, value) is None:
+                    carried.form = "tensor"
+                    return False
+                continue
             pointer = self._analysis.pointer(value)
             form = _common_form(carried.template, pointer, carried.form)
             if form != carried.form:
                 carried.form = form
                 return False
         return True
+
+    def movement(self, carried: Carried, value: Any) -> Poly | None:
+        """By how many elements an iteration moves all pointers of `carried` to `value`; None if they differ."""
+        owner = value.owner
+        if isinstance(owner, ir.Block) or owner.operation.name != "tt.addptr":
+            return None
+        source, offset = owner.operands
+        found = self._analysis.moves_by(offset) if source == carried.targets[0] else None
+        same = found is not None and found.is_uniform and not found.is_wrapped and not found.assumed
+        return found.offset if found is not None and same else None
 
     def _is_outside(self, affine: Affine, operation: Any) -> bool:
         """Whether the strides, wraps and assumptions can be used outside `operation`."""

@@ -9,6 +9,7 @@ from triton_porting_kit.compiler.dialect.operations import Call
 from triton_porting_kit.toolchain.mlir import ir
 
 from .carried import Carried
+from .poly import ZERO, Poly
 from .rewriter import Rewriter
 
 POINTER_OPS = frozenset(
@@ -36,7 +37,7 @@ def _set_operand(operation: Any, number: int, value: Any) -> None:
 
 def _new_type(rewriter: Rewriter, carried: Carried) -> Any:
     types = rewriter.types
-    if carried.form == "offset":
+    if carried.form in ("offset", "moved"):
         return types.i64
     if carried.form == "base":
         return types.pointer
@@ -50,6 +51,8 @@ def _new_source(rewriter: Rewriter, carried: Carried, holder: Any, value: Any) -
         affine = rewriter.analysis.affine(value)
         assert affine is not None
         return emitter.poly(affine.offset)
+    if carried.form == "moved":
+        return emitter.poly(_distance(rewriter, carried, holder, value))
     pointer = rewriter.analysis.pointer(value)
     if carried.form == "offset":
         assert pointer.index is not None
@@ -64,6 +67,15 @@ def _new_source(rewriter: Rewriter, carried: Carried, holder: Any, value: Any) -
     if not uniform.terms:
         return tensor
     return emitter.add(tensor, emitter.splat(emitter.poly(uniform), tuple(tensor.type.shape)))
+
+
+def _distance(rewriter: Rewriter, carried: Carried, holder: Any, value: Any) -> Poly:
+    """How far `value` is from the first source, in elements."""
+    if carried.is_first(holder):
+        return ZERO
+    moved = rewriter.carried.movement(carried, value)
+    assert moved is not None
+    return rewriter.analysis.scalar(carried.targets[0]) + moved
 
 
 def _rematerialize(rewriter: Rewriter, target: Any) -> None:

@@ -140,7 +140,13 @@ class Rewriter:
         return ir.InsertionPoint.at_block_begin(argument.owner)
 
     def _carried_offsets(self, value: Any, pointer: Pointer) -> tuple[Any, Poly, Any]:
-        """The offsets of a value that will itself become the tensor of offsets or addresses."""
+        """The offsets of a value that will become the tensor of offsets or addresses, or how far it was moved."""
+        if (moved := self.carried.moved.get(value)) is not None:
+            base, uniform, tensor = self.offsets(moved.source_values[0])
+            distance = self.analysis.scalar(value)
+            for identifier in self.analysis.scalars.leaves(distance.scalars):
+                self.emitter.scalar(identifier)
+            return base, uniform + distance, tensor
         shape = self.types.info(value).shape
         return pointer.base, ZERO, self.emitter.as_type(value, self.types.shaped(shape, self.types.i64))
 

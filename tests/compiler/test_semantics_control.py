@@ -55,6 +55,52 @@ def test_tensors_rotate_in_a_loop(n: int) -> None:
 
 
 @triton.jit
+def carried_inwards_kernel(X, O, n, m, WAY: tl.constexpr, N: tl.constexpr):
+    """What an inner loop carries goes on where the outer one left it, unless something else needs that."""
+    i = tl.arange(0, N)
+    a, b = tl.load(X + i), tl.load(X + N + i)
+    for j in range(n):
+        before = a
+        for k in range(m):
+            if WAY == 1:
+                a, b = b, a + k
+            elif WAY == 4:
+                a += before + k
+            else:
+                a += j + k
+        for k in range(m):
+            a = a * 3 + k
+        if WAY == 2:
+            a, b = b, a
+        if WAY == 3:
+            b += before
+    tl.store(O + i, a)
+    tl.store(O + N + i, b)
+
+
+@pytest.mark.parametrize("way", range(5))
+@pytest.mark.parametrize(("n", "m"), [(0, 1), (1, 0), (3, 2)])
+def test_nested_loops_carry_tensors(way: int, n: int, m: int) -> None:
+    a, b = x = integers(2, 64)
+    out = empty((2, 64), "i32")
+    carried_inwards_kernel[(1,)](put(x, "i32"), out, n, m, WAY=way, N=64)
+    for j in range(n):
+        before = a
+        for k in range(m):
+            if way == 1:
+                a, b = b, a + k
+            else:
+                a = a + (before + k if way == 4 else j + k)
+        for k in range(m):
+            a = a * 3 + k
+        if way == 2:
+            a, b = b, a
+        if way == 3:
+            b = b + before
+    assert_same(get(out), np.stack([a, b]))
+
+
+@triton.jit
 def mixed_kernel(X, O, n, N: tl.constexpr):
     """Each new value reads all the old ones, elsewhere than at its own element."""
     r, c = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]

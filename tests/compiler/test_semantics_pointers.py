@@ -11,6 +11,7 @@ import triton.language as tl
 from running import assert_same, empty, get, make_kernel, put
 
 I = np.arange(16, dtype=np.int32)
+SQUARES = I * I % 8
 OTHER = I + 50
 
 #: Between `i = tl.arange(0, 16)` and the store of r: pointers into A, which holds I, and B, which holds OTHER.
@@ -36,6 +37,32 @@ CASES: dict[str, tuple[str, Any]] = {
             p, q = p + 1, q + 1
     r = tl.load(p, mask=i < 8, other=0) + tl.load(q)""",
         np.where(I < 8, I + 51, 0) + 51,
+    ),
+    "gathered_and_moved": (
+        """p, r = A + i * i % 8, i * 0
+    for _ in range(n):
+        r += tl.load(p)
+        p += 2
+    r = r * 100 + tl.load(p)""",
+        (4 * SQUARES + 12) * 100 + SQUARES + 8,
+    ),
+    "gathered_and_moved_differently": (
+        """p, r = A + i * i % 8 + 9, i * 0
+    for j in range(n):
+        for k in range(j):
+            r = r * 2 + tl.load(p)
+            p -= k
+            p += 1 - n % 3
+    r += tl.load(p)""",
+        sum((SQUARES + 9 - back) << (5 - step) for step, back in enumerate((0, 0, 0, 1, 1, 2))) + SQUARES + 5,
+    ),
+    "gathered_and_moved_apart": (
+        """p, r = A + i * i % 8, i * 0
+    for _ in range(n):
+        r += tl.load(p)
+        p += i % 2
+    r = r * 100 + tl.load(p)""",
+        (4 * SQUARES + 6 * (I % 2)) * 100 + SQUARES + 4 * (I % 2),
     ),
     "exchanged": (
         """p, q, r = A + i, B + tl.full((16,), 3, tl.int32), i * 0

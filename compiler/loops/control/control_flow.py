@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from triton_porting_kit.compiler import loop_hints
@@ -18,13 +18,30 @@ def _tensor_defs(definitions: Sequence[Def]) -> list[int]:
     return [index for index, definition in enumerate(definitions) if definition.type.is_tensor]
 
 
-def _buffers(lowering: Lowering, definitions: Sequence[Def]) -> dict[int, Buffer]:
-    buffers = {}
+def _buffers(
+    lowering: Lowering, definitions: Sequence[Def], known: Mapping[int, Buffer] | None = None
+) -> dict[int, Buffer]:
+    buffers = dict(known or {})
     for index in _tensor_defs(definitions):
         type = definitions[index].type
+        if index in buffers:
+            continue
         assert type.shape is not None
         buffers[index] = lowering.scratch.allocate(type.shape, type.element)
     return buffers
+
+
+def _continued(lowering: Lowering, operation: Operation) -> dict[int, Buffer]:
+    """Where a loop goes on in the buffers of loops around or before it: nothing else uses what they hold."""
+    found = {}
+    for index, initial in enumerate(operation.operands[3:]):
+        around = initial.owner is None and initial.block in lowering.part(CarriedBuffers)
+        before = initial.owner is not None and initial.owner.name == operation.name
+        alone = set(initial.users) == {operation} and operation.operands.count(initial) == 1
+        tensor = lowering.tensors.get(initial)
+        if (around or before) and alone and initial.block is operation.block and isinstance(tensor, Buffer):
+            found[index] = tensor
+    return found
 
 
 def _scalars(lowering: Lowering, definitions: Sequence[Def]) -> list[Value]:
@@ -71,7 +88,8 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
     initial = operation.operands[3:]
     body = operation.regions[0]
     lowering.enter_region(operation)
-    buffers = _buffers(lowering, operation.results)
+    continued = _continued(lowering, operation)
+    buffers = _buffers(lowering, operation.results, continued)
     panels = k_blocking.plan(lowering, operation)
 
     def fill(indices: Iterable[int]) -> list[Value]:
@@ -80,7 +98,7 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
         return []
 
     late = k_blocking.filled_late(panels)
-    fill(index for index in buffers if index not in late)
+    fill(index for index in buffers if index not in late and index not in continued)
     hints = _hints(lowering, operation)
     carried = _scalars(lowering, initial)
     own = len(carried)

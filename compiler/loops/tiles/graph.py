@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor, closure
+from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Tensor, closure
+
+if TYPE_CHECKING:
+    from triton_porting_kit.compiler.loops.ir.program import Block
 
 
 def reads_memory(tensor: Tensor) -> bool:
@@ -23,6 +28,33 @@ def cost(tensor: Tensor, known: dict[Tensor, int]) -> int:
     if value is None:
         value = known[tensor] = tensor.own_cost + sum(cost(operand, known) for operand in tensor.operands)
     return value
+
+
+def kept_instead(tensor: Tensor, block: Block, is_kept: Callable[[Tensor], bool]) -> list[Tensor]:
+    """What to keep in scratch so that an element of `tensor` costs little.
+
+    These are the parts with fewer elements, which are spread over it, as far as they `is_kept` themselves; or the
+    tensor, if the rest is not cheap or such a part is not defined in `block`.
+    """
+    found: list[Tensor] = []
+    left, pending, seen = 0, [tensor], {tensor}
+    while pending:
+        part = pending.pop()
+        if part.buffer is not None or isinstance(part, Buffer):
+            left += 1
+            continue
+        if part.shape and math.prod(part.shape) < math.prod(tensor.shape):
+            if part.definition is not None and part.definition.block is not block:
+                return [tensor]
+            found.append(part)
+            left += 1
+            continue
+        left += part.own_cost
+        if left >= EXPENSIVE or (part.shape and isinstance(part, LoadTensor | Gather)):
+            return [tensor]
+        pending += [operand for operand in part.operands if operand not in seen]
+        seen.update(part.operands)
+    return [part for part in found if is_kept(part)]
 
 
 def unread(tensor: Tensor) -> Iterator[Tensor]:

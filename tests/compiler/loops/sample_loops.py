@@ -68,6 +68,24 @@ def used_in_a_loop(X, O, n, B: tl.constexpr):
 
 
 @triton.jit
+def spread_in_a_loop(X, O, n, B: tl.constexpr):
+    r, c = tl.arange(0, B)[:, None], tl.arange(0, 16)[None, :]
+    places = (r * 7 % 5 + r * 3 % 11).to(tl.int64) * 16 + c
+    for k in range(n):
+        tl.store(O + k + places, 1.0)
+
+
+@triton.jit
+def carried_by_nested_loops(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i)
+    for j in range(n):
+        for k in range(j):
+            x = x * 2 + k
+    tl.store(O + i, x)
+
+
+@triton.jit
 def shifted(X, O, n, B: tl.constexpr):
     i = tl.arange(0, B)
     tl.store(X + i + 1, tl.load(X + i))

@@ -33,6 +33,9 @@ def lowered(kernel: Any, target: CpuTarget | None = None, **constexprs: Any) -> 
         (sample_loops.loaded_before_an_atomic, BYTES),
         # The loaded values; multiples of a range are computed again.
         (sample_loops.used_in_a_loop, BYTES),
+        # One i64 of each row is kept, not the tile of its broadcast.
+        (sample_loops.spread_in_a_loop, 2 * BYTES),
+        (sample_loops.carried_by_nested_loops, BYTES),
         (sample_loops.shifted, BYTES),
         # Read in order in case both arguments are one array.
         (sample_loops.other_array, BYTES),

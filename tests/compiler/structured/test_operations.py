@@ -36,6 +36,26 @@ def attributes_of(text: str, operation: str) -> list[str]:
 
 
 @triton.jit
+def moved_kernel(x, out, n, APART: tl.constexpr):
+    i = tl.arange(0, 64)
+    places = x + i * i % 64
+    total = tl.zeros((64,), tl.int32)
+    for _ in range(n):
+        total += tl.load(places)
+        places += i * i % 2 if APART else n
+    tl.store(out + i, total)
+
+
+@pytest.mark.parametrize(("apart", "carried"), [(False, "i64"), (True, "tensor<64xi64>")])
+def test_a_loop_carries_how_far_it_moved_pointers(apart: bool, carried: str) -> None:
+    text = structured(moved_kernel, INTS, APART=apart)
+    (loop,) = (line for line in text.splitlines() if " = scf.for " in line)
+    assert sorted(loop.partition("-> (")[2].partition(")")[0].split(", ")) == sorted(
+        [carried, "tensor<64xi32>"]
+    )
+
+
+@triton.jit
 def math_kernel(x, out, n, B: tl.constexpr):
     i = tl.arange(0, B)
     v = tl.load(x + i)
