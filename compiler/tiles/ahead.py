@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from triton_porting_kit.compiler.dialect.npu import (
@@ -36,19 +36,20 @@ _WRITES = tuple(
 class Fetch:
     """A buffer of a loop's body, what fills it, in order, of which the last gives a token, and the wait for that.
 
-    `inner`: the buffers of what is moved for a product alone. The next product's may only be overwritten when this one
-    is complete.
+    `inner`: what is moved for a product alone, and starts with it. Its buffers may only be overwritten when the product
+    is complete. `feeds`: for such a product of the next iteration, before which it starts; nothing else waits for it.
     """
 
     buffer: Any
     starts: tuple[Any, ...]
     wait: Any
     unit: str
-    inner: tuple[Any, ...] = ()
+    inner: tuple[Fetch, ...] = ()
+    feeds: bool = False
 
     def slice(self, loop: Any) -> Slice:
         """What the commands are computed from."""
-        given = [self.buffer.results[0], *(buffer.results[0] for buffer in self.inner)]
+        given = [self.buffer.results[0], *(fetch.buffer.results[0] for fetch in self.inner)]
         return Slice(loop, list(self.starts), [*given, *(r for op in self.starts for r in op.results)])
 
     @property
@@ -70,8 +71,16 @@ class Fetch:
     def for_matrix(self) -> bool:
         """Whether only the matrix unit reads the buffer."""
         filling = {op for start in self.starts for op in with_nested(start)}
-        users = {use.owner.operation for use in self.buffer.results[0].uses} - filling
-        return all(NpuMatrix.isa(user) for user in users)
+        return all(NpuMatrix.isa(user) for user in self.users - filling)
+
+    @property
+    def users(self) -> set[Any]:
+        """What uses the buffer, or a part of it."""
+        found = [use.owner.operation for use in self.buffer.results[0].uses]
+        parts = [op for op in found if op.name == "llvm.getelementptr"]
+        return {op for op in found if op not in parts} | {
+            use.owner.operation for part in parts for use in part.results[0].uses
+        }
 
 
 def with_nested(operation: Any) -> Iterator[Any]:
@@ -106,11 +115,12 @@ def fetches(loop: Any) -> list[Fetch]:
     return found
 
 
-def early_products(editor: Editor, loop: Any, found: list[Fetch]) -> list[Fetch]:
+def early_products(editor: Editor, loop: Any, found: list[Fetch], *, feeding: bool) -> list[Fetch]:
     """The fetches of a loop, of which some become a part of the product that they are for: its sums are in a buffer
     that it fills from the start, and its other operand is the same in all iterations.
 
-    The matrix unit then waits for the transfers, and not the core.
+    The matrix unit then waits for the transfers, and not the core. With `feeding`, they start one more iteration early
+    than the product, into a second copy of their buffers.
     """
     block = loop.regions[0].blocks[0]
     result = list(found)
@@ -135,6 +145,8 @@ def early_products(editor: Editor, loop: Any, found: list[Fetch]) -> list[Fetch]
             fetch.wait.erase()
             result.remove(fetch)
         result.append(Fetch(made.buffer, tuple(starts), made.wait, MATRIX, made.inner))
+        if feeding:
+            result += [replace(fetch, feeds=True) for fetch in operands]
     return result
 
 
@@ -146,8 +158,7 @@ def _before(operation: Any) -> Any:
 
 def _is_for(fetch: Fetch, command: Any) -> bool:
     """Whether only this command of the matrix unit reads what is fetched."""
-    users = {use.owner.operation for use in fetch.buffer.results[0].uses}
-    return fetch.for_matrix and {user for user in users if NpuMatrix.isa(user)} == {command}
+    return fetch.for_matrix and {user for user in fetch.users if NpuMatrix.isa(user)} == {command}
 
 
 def _product(block: Any, command: Any, wait: Any, operands: list[Fetch]) -> Fetch | None:
@@ -162,7 +173,7 @@ def _product(block: Any, command: Any, wait: Any, operands: list[Fetch]) -> Fetc
     if any(value not in mine and owner_in(value, block) is not None for value in (view.a, view.b)):
         return None
     starts = tuple(start for fetch in operands for start in fetch.starts)
-    return Fetch(sums, (*starts, command), wait, MATRIX, tuple(fetch.buffer for fetch in operands))
+    return Fetch(sums, (*starts, command), wait, MATRIX, tuple(operands))
 
 
 def _is_false(value: Any) -> bool:

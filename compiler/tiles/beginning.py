@@ -7,22 +7,30 @@ they move behind the inner loop of the iteration before, and the outer loop carr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from triton_porting_kit.compiler.dialect.npu import NpuBuffer, NpuDma, NpuMatrix, NpuOrder, NpuWait
 
 from .ahead import with_nested, writes_global
+from .continuing import continue_early
 from .editing import SLT, Editor, origin
 from .loops import with_carried
 from .pipelining import Count, later, positions
 from .slices import Slice, copy, owner_in
 
 
-def begin_early(editor: Editor, loop: Any) -> Any:
-    """Rewrite a loop over programs in place. Returns the new loop."""
+def begin_early(editor: Editor, loop: Any, numbers: Sequence[tuple[Any, range]]) -> Any:
+    """Rewrite a loop over programs in place. Returns the new loop. `numbers`: which of the values that loops carry are
+    the numbers of copies, by the loop's body.
+    """
     block = loop.regions[0].blocks[0]
     inner = next((op.operation for op in block.operations if op.operation.name == "scf.for"), None)
+    for body, rings in numbers:
+        if inner is not None and body == inner.regions[0].blocks[0]:
+            made = continue_early(editor, loop, inner, rings)
+            if made is not None:
+                return made
     starts = [] if inner is None else _starts(block, inner)
     if not starts:
         return loop

@@ -29,7 +29,7 @@ class Choice:
     @property
     def leaves_out(self) -> set[str]:
         """Names of passes that do not run."""
-        products = set() if self.raises else {"products"}
+        products = set() if self.raises else {"turning", "products"}
         overlap = set() if self.overlaps is not None else {"sending", "overlap"}
         return products | overlap | (set() if self.parts > 1 else {"split"})
 

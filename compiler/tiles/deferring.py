@@ -26,7 +26,7 @@ from triton_porting_kit.toolchain.mlir import ir
 from .ahead import with_nested
 from .editing import Editor, origin
 from .loops import with_carried
-from .pipelining import units
+from .orders import units
 from .products import MATRIX
 from .slices import owner_in
 

@@ -3,7 +3,7 @@
 Operations are numbered in order, nested ones within the operation that contains them. What uses a buffer that was made
 outside of a loop uses it in every iteration, so a lifetime ends with an operation of the buffer's own block, or of one
 around it. A tensor read from a buffer is evaluated where it is consumed (`loops.state.Uses`), so the buffer lives until
-then. A transfer uses its buffers until something waits for its token.
+then. A transfer uses its buffers until something waits for its token, or for a later one of its unit.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from triton_porting_kit.compiler.dialect.npu import NpuBuffer, NpuRead
+from triton_porting_kit.compiler.dialect.npu import NpuBuffer, NpuDma, NpuMatrix, NpuOrder, NpuRead, NpuWait
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation, Program, walk
 from triton_porting_kit.compiler.loops.state import Uses
+
+from .products import MATRIX
 
 _FOLLOWED = ("llvm.getelementptr", "arith.select")
 
@@ -110,8 +112,19 @@ def _users(pointer: Def, uses: Uses) -> list[Operation]:
         elif NpuRead.isa(user):
             found += uses.roots(user.results[0])
         elif user.results and user.name.startswith("tpk.npu_"):
-            found += token_users(user.results[0])
+            found += token_users(user.results[0]) or _next_wait(user)
     return found
+
+
+def _next_wait(command: Operation) -> list[Operation]:
+    """What waits next for a command's unit: its own wait is redundant, and has been removed, if another one follows."""
+    unit = NpuDma(command).unit if NpuDma.isa(command) else MATRIX if NpuMatrix.isa(command) else None
+    for other in command.block.operations[command.position + 1 :]:
+        if (NpuWait.isa(other) and NpuWait(other).unit == unit) or (
+            NpuOrder.isa(other) and NpuOrder(other).other == unit
+        ):
+            return [other]
+    return []
 
 
 def token_users(token: Def) -> list[Operation]:

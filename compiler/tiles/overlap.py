@@ -23,7 +23,8 @@ from .arrays import SYNCHRONISES, apart
 from .beginning import begin_early
 from .deferring import defer
 from .editing import SLT, Editor, functions, nested
-from .pipelining import Begin, Stage, beyond, order, pipeline, started
+from .orders import order
+from .pipelining import Begin, Stage, beyond, pipeline, started
 from .programs import UNORDERED
 from .rotating import rotate, rotates
 from .slices import PURE, Slice, copy
@@ -39,7 +40,9 @@ class Level(IntEnum):
     BOTH = 2
     """Two copies of sums and of what is moved."""
     DEEP = 3
-    """Two copies of sums, and as many of what is moved as there are stages; of what programs move, at least three."""
+    """Two copies of sums, and of what is moved for products that start early. Of what else is moved, as many as there
+    are stages; of what programs move, at least three.
+    """
 
 
 PROGRAMS_AHEAD = 2
@@ -59,8 +62,9 @@ def overlap(module: Any, chip: ChipDescription, level: Level = Level.DEEP, stage
         for function in functions(module):
             editor = Editor(function, chip)
             loops = [op for op in nested(function.regions[0].blocks[0]) if op.name == "scf.for"]
+            numbers: list[tuple[Any, range]] = []
             for loop in reversed(loops):
-                less |= _overlap(editor, loop, level, stages)
+                less |= _overlap(editor, loop, level, stages, numbers)
             _erase_unused(function.regions[0].blocks[0])
     return less
 
@@ -76,7 +80,8 @@ def _erase_unused(block: Any) -> None:
             operation.erase()
 
 
-def _overlap(editor: Editor, loop: Any, level: Level, stages: int) -> bool:
+def _overlap(editor: Editor, loop: Any, level: Level, stages: int, numbers: list[tuple[Any, range]]) -> bool:
+    """`numbers` has the bodies of loops, and which of their carried values are the numbers of copies."""
     body = list(nested(loop.regions[0].blocks[0]))
     if any(
         op.name in SYNCHRONISES or (NpuElementLoad.isa(op) and NpuElementLoad(op).volatile) for op in body
@@ -97,7 +102,10 @@ def _overlap(editor: Editor, loop: Any, level: Level, stages: int) -> bool:
     varying = [fetch for fetch, piece in found if piece.varies]
     if free is not None:
         return _ahead_of_stores(editor, loop, varying, free, level, stages)
-    ahead = early_products(editor, loop, varying) if level > Level.TRANSFERS else varying
+    ahead = varying
+    if level > Level.TRANSFERS:
+        feeding = level is Level.DEEP and UNORDERED not in loop.attributes
+        ahead = early_products(editor, loop, varying, feeding=feeding)
     early, rotated = any(fetch.inner for fetch in ahead), 0
     if early and level is Level.SUMS:
         moved = [fetch for fetch in ahead if fetch.for_matrix and not fetch.inner]
@@ -105,24 +113,26 @@ def _overlap(editor: Editor, loop: Any, level: Level, stages: int) -> bool:
             _at_top(editor, loop, fetch)
         ahead = [fetch for fetch in ahead if fetch not in moved]
     if ahead:
-        ahead.sort(
-            key=lambda fetch: not fetch.inner
-        )  # first what starts products: the others may wait for one
+        # First what starts products, then what feeds them: the others may wait for a product.
+        ahead.sort(key=lambda fetch: (not fetch.inner, not fetch.feeds))
         ahead_of = _programs_ahead(ahead) if UNORDERED in loop.attributes else stages - 1
         late = early or UNORDERED in loop.attributes  # the matrix unit needs what is moved for it late enough
         depths = [
-            1
+            2
+            if fetch.feeds
+            else 1
             if level is not Level.DEEP or fetch.inner or fetch.branches or (late and fetch.for_matrix)
             else ahead_of
             for fetch in ahead
         ]
         stages_ahead = [Stage(f, f.slice(loop), d) for f, d in zip(ahead, depths, strict=True)]
         rotated = depths[0] if _rotates(loop, stages_ahead) else 0
-        loop = pipeline(editor, loop, stages_ahead, rotated=rotated > 0)
+        loop, which = pipeline(editor, loop, stages_ahead, rotated=rotated > 0)
+        numbers.append((loop.regions[0].blocks[0], which))
         early |= max(depths) > 1
     loop = defer(editor, loop)
     if UNORDERED in loop.attributes:
-        loop = begin_early(editor, loop)
+        loop = begin_early(editor, loop, numbers)
     if rotated:
         editor.before(loop)
         rotate(editor, loop, beyond(editor, loop.operands[0], loop.operands[2], -rotated))

@@ -14,6 +14,7 @@ from .programs import loop_over_programs
 from .sending import send_ahead
 from .split import split
 from .transfer import transfer
+from .turning import turn_products
 from .waits import remove_redundant
 
 TilePass = Callable[..., Any]
@@ -27,6 +28,7 @@ TilePass = Callable[..., Any]
 TILE_PASSES: Mapping[str, TilePass] = {
     "programs": loop_over_programs,
     "split": split,
+    "turning": turn_products,
     "products": raise_products,
     "transfer": transfer,
     "beside": lambda module, chip: write_beside(module),

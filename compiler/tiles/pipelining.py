@@ -18,18 +18,13 @@ from typing import Any
 
 from triton_porting_kit.compiler.dialect.npu import (
     NpuBuffer,
-    NpuDma,
-    NpuMatrix,
     NpuOrder,
-    NpuRead,
-    NpuWait,
-    NpuWrite,
 )
-from triton_porting_kit.toolchain.mlir import ir
 
 from .ahead import Fetch
-from .editing import SLT, Editor, is_inside, nested, number_of
+from .editing import SLT, Editor, is_inside, number_of
 from .loops import with_carried
+from .orders import free_running, let_run, order, units
 from .products import MATRIX
 from .rings import Ring
 from .slices import Slice, copy
@@ -43,31 +38,45 @@ class Stage:
     piece: Slice
     depth: int
 
+    @property
+    def under_way(self) -> int:
+        """How many commands of later iterations have started when an iteration begins: what feeds the next product is
+        that product's from there on.
+        """
+        return self.depth - self.fetch.feeds
+
+    @property
+    def copies(self) -> int:
+        """Copies of the buffer."""
+        return self.under_way + 1
+
 
 def pipeline(
     editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | None = None, *, rotated: bool = False
-) -> Any:
-    """Rewrite a loop in place. Returns the new loop. `apart`: an i1 without which nothing starts ahead.
+) -> tuple[Any, range]:
+    """Rewrite a loop in place. Returns the new loop, and which of its carried values are the numbers of copies.
+
+    `apart`: an i1 without which nothing starts ahead.
 
     `rotated`: the first transfers start in the loop, which `rotate` lets begin as many iterations earlier.
     """
     fetches = [stage.fetch for stage in stages]
-    free = None if apart is not None else _free_running(loop, fetches)
+    free = None if apart is not None else free_running(loop, fetches)
     given = [] if apart is None else [apart]
-    plain = [fetch for fetch in fetches if fetch.for_matrix and not fetch.inner]
+    plain = [fetch for fetch in fetches if fetch.for_matrix and not fetch.inner and not fetch.feeds]
     orders = plain if free is None and apart is None else []
     editor.before(loop)
     zero = editor.constant(0)
     for stage in stages:
         _make_copies(editor, loop, stage)
     if rotated:
-        first = [zero for stage in stages for _ in range(stage.depth)]
+        first = [zero for stage in stages for _ in range(stage.under_way)]
     else:
         begun = _begun(editor, loop, max(stage.depth for stage in stages))
         begun = [(index, editor.both([some, *given])) for index, some in begun]
         copied = Copies()
         first = _first(editor, loop, stages, begun, copied)
-    counts = sorted({stage.depth + 1 for stage in stages})
+    counts = sorted({stage.copies for stage in stages})
     numbers = [Ring(count, rotated, _unit(stages, count)) for count in counts]
     block = loop.regions[0].blocks[0]
     counting = Count(block.arguments[0], loop.operands[1], loop.operands[2])
@@ -75,7 +84,7 @@ def pipeline(
     def following(added: Any) -> list[Any]:
         """Start later iterations' transfers at the top, and use the copies of this one."""
         given_tokens = iter(added)
-        tokens = [list(islice(given_tokens, stage.depth)) for stage in stages]
+        tokens = [list(islice(given_tokens, stage.under_way)) for stage in stages]
         editor.before(block.operations[0].operation)
         given_numbers = iter(added[len(first) :])
         rings = {ring.count: ring.around(editor, given_numbers) for ring in numbers}
@@ -85,21 +94,24 @@ def pipeline(
                 editor.create(NpuOrder, [], units(unit, MATRIX), token=added[-1])
 
         def pair(stage: Stage) -> list[Any]:
-            """The copy of this iteration, and that which is filled for a later one."""
-            count = stage.depth + 1
-            return [_copy_of(editor, stage.fetch.buffer, n, steps[count]) for n in rings[count][:2]]
+            """The copy that is used in this iteration, and that which is filled for a later one."""
+            count = stage.copies
+            pair = rings[count][:2]
+            used = reversed(pair) if stage.fetch.feeds else pair  # by the next iteration's product
+            return [_copy_of(editor, stage.fetch.buffer, n, steps[count]) for n in used]
 
         ahead = _start_later(editor, stages, tokens, pair, counting, apart)
         ahead += [value for count in counts for value in rings[count][2]]
         return ahead if free is None else [*ahead, free.results[0]]
 
     begin = [editor.constant(number) for ring in numbers for number in ring.first]
+    carried = len(loop.results) + len(first)
     made = with_carried(loop, [*first, *begin, *([] if free is None else [zero])], following)
     for fetch in orders:
         order(editor, fetch)
     if free is not None:
-        _let_run(editor, made, fetches)
-    return made
+        let_run(editor, made, fetches)
+    return made, range(carried, carried + len(begin))
 
 
 def _begun(editor: Editor, loop: Any, count: int) -> list[tuple[Any, Any]]:
@@ -141,17 +153,23 @@ def _start_later(
     depths = dict.fromkeys(stage.depth for stage in stages)
     more = {depth: editor.both([later(editor, counting, depth), *conditions]) for depth in depths}
     results = [list(of_stage[1:]) for of_stage in tokens]
+    fed: dict[Any, Any] = {}  # what has been moved for the next iteration's product, and its token
 
     def copies(stage: Stage, there: Any) -> dict[Any, Any]:
         found = positions(editor, counting, stage.piece, stage.depth, copied)
-        return {**found, stage.fetch.buffer.results[0]: there}
+        return {**found, **(fed if stage.fetch.inner else {}), stage.fetch.buffer.results[0]: there}
 
+    for stage, (token, *_) in zip(stages, tokens, strict=True):
+        if stage.fetch.feeds:
+            (start,) = stage.fetch.starts
+            fed |= {stage.fetch.buffer.results[0]: pair(stage)[0], start.results[0]: token}
     for together in _together(stages):
         pairs = [pair(stages[each]) for each in together]
         begins = []
         for each, (_, there) in zip(together, pairs, strict=True):
             stage = stages[each]
-            begins.append(Begin(stage.fetch.starts, stage.piece, partial(copies, stage, there)))
+            starts = [start for start in stage.fetch.starts if not set(start.results) & fed.keys()]
+            begins.append(Begin(starts or stage.fetch.starts, stage.piece, partial(copies, stage, there)))
             if stage.fetch.inner:  # which the last product reads
                 stage.fetch.wait.move_before(top)
                 stage.fetch.wait.operands[0] = tokens[each][0]
@@ -159,9 +177,13 @@ def _start_later(
         for each, (here, there), token in zip(together, pairs, begun, strict=True):
             results[each].append(token)
             own, fetch = tokens[each][0], stages[each].fetch
+            if fetch.feeds:
+                continue
             ready = own if apart is None else _or_now(editor, apart, fetch, own, here)
             _use_copy(fetch, block, here, there, ready)
             editor.before(top)
+    for start in dict.fromkeys(start for stage in stages for start in reversed(stage.fetch.starts)):
+        start.erase()
     return [token for of_stage in results for token in of_stage]
 
 
@@ -196,7 +218,11 @@ def _first(
 
     tokens: list[list[Any]] = [[] for _ in stages]
     for number, (_, some) in enumerate(begun):
-        mine = [each for each, stage in enumerate(stages) if stage.depth > number]
+        mine = [
+            each
+            for each, stage in enumerate(stages)
+            if stage.depth > number and not (stage.fetch.feeds and number == 0)  # then the product's own
+        ]
         begins = [
             Begin(stages[each].fetch.starts, stages[each].piece, partial(copies, stages[each], number))
             for each in mine
@@ -208,15 +234,15 @@ def _first(
 
 def _unit(stages: Sequence[Stage], count: int) -> int:
     """The bytes of a copy of the buffers that have so many, if they are the same; 1 otherwise."""
-    sizes = {NpuBuffer(stage.fetch.buffer).bytes for stage in stages if stage.depth + 1 == count}
+    sizes = {NpuBuffer(stage.fetch.buffer).bytes for stage in stages if stage.copies == count}
     return sizes.pop() if len(sizes) == 1 else 1
 
 
 def _make_copies(editor: Editor, loop: Any, stage: Stage) -> None:
     """Let the buffer of a fetch have a copy for each iteration that is under way."""
-    for buffer in (stage.fetch.buffer, *stage.fetch.inner):
-        buffer.move_before(loop)
-    editor.copies(stage.fetch.buffer, stage.depth + 1)
+    for fetch in (stage.fetch, *stage.fetch.inner):
+        fetch.buffer.move_before(loop)
+    editor.copies(stage.fetch.buffer, stage.copies)
 
 
 @dataclass(frozen=True)
@@ -260,18 +286,6 @@ def positions(
             own = here.get(count.own, count.own)
             known[number + 1][count.own] = editor.value("arith.addi", [own, count.step], own.type)
     return piece.copied(known[depth], editor.at)
-
-
-def units(unit: str, other: str) -> dict[str, Any]:
-    """The attributes of an order: `unit` waits for `other`."""
-    return {"unit": ir.StringAttr.get(unit), "other": ir.StringAttr.get(other)}
-
-
-def order(editor: Editor, fetch: Fetch) -> None:
-    """Let the matrix unit wait for a transfer in the core's place."""
-    editor.before(fetch.wait)
-    editor.create(NpuOrder, [], units(MATRIX, fetch.unit), token=NpuWait(fetch.wait).token)
-    fetch.wait.erase()
 
 
 @dataclass(frozen=True)
@@ -336,44 +350,3 @@ def _use_copy(fetch: Fetch, block: Any, here: Any, there: Any, token: Any) -> No
         if user not in copies and is_inside(user, block):
             user.operands[use.operand_number] = here
     fetch.wait.operands[0] = token
-    for start in reversed(fetch.starts):
-        start.erase()
-
-
-# --- units that wait for each other -------------------------------------------------------------------
-
-
-def _free_running(loop: Any, fetches: list[Fetch]) -> Any | None:
-    """The last command of the matrix unit in a loop in which the core needs to wait for none; None otherwise."""
-    block = loop.regions[0].blocks[0]
-    inside = list(nested(block))
-    commands = [op for op in inside if NpuMatrix.isa(op)]
-    if not commands or any(command.block != block for command in commands):
-        return None
-    sums = {NpuMatrix(command).c for command in commands}
-    operands = {value for command in commands for value in (NpuMatrix(command).a, NpuMatrix(command).b)}
-    fetched = {fetch.buffer.results[0] for fetch in fetches}
-    if len({fetch.unit for fetch in fetches}) != 1 or not fetched <= operands:
-        return None
-    for value in operands - fetched:
-        if not isinstance(value.owner, ir.Block) and value.owner.operation.block == block:
-            return None
-    for operation in inside:
-        touches = NpuRead.isa(operation) or NpuWrite.isa(operation)
-        if touches and operation.operands[0] in sums | fetched:
-            return None
-        if NpuDma.isa(operation) and operation.operands[1] in sums:
-            return None
-    return commands[-1]
-
-
-def _let_run(editor: Editor, loop: Any, fetches: list[Fetch]) -> None:
-    """Let the matrix unit wait for the transfers, and the core only for the matrix unit, behind the loop."""
-    for fetch in fetches:
-        order(editor, fetch)
-    for operation in list(loop.regions[0].blocks[0].operations):
-        wait = NpuWait.dyn_cast(operation.operation)
-        if wait is not None and wait.unit == MATRIX:
-            operation.operation.erase()
-    editor.at = ir.InsertionPoint.after(loop)
-    editor.wait(loop.results[len(loop.results) - 1], MATRIX)

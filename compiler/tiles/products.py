@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from triton_porting_kit.abi.elements import OF_MLIR
@@ -30,6 +30,8 @@ MATRIX = "matrix"
 """The name of the matrix unit among a core's units."""
 
 PRODUCTS = ("linalg.matmul", "linalg.batch_matmul")
+LONG = 4
+"""An operand is moved by halves if the bytes take so many times as long as the start of a transfer."""
 MOST_BATCHES = 16
 """More batches than this are left to vector code: each takes commands of its own."""
 
@@ -47,11 +49,12 @@ class Extent:
 
 @dataclass(frozen=True)
 class Operand:
-    """A buffer with an operand, or with a piece of it: `transposed` in memory."""
+    """A buffer with an operand, or with a piece of it: `transposed` in memory, in rows of `stride` elements."""
 
     buffer: Any
     element: str
     transposed: bool
+    stride: int
 
 
 def raise_products(module: Any, chip: ChipDescription) -> int:
@@ -64,7 +67,7 @@ def raise_products(module: Any, chip: ChipDescription) -> int:
         for function in functions(module):
             editor = Editor(function, chip)
             found = [op for op in nested(function.regions[0].blocks[0]) if op.name in PRODUCTS]
-            chosen = {op: extent for op in found if (extent := _extent(editor, unit, op)) is not None}
+            chosen = {op: extent for op in found if (extent := extent_of(editor, unit, op)) is not None}
             kept = residents(editor, unit, list(chosen))
             for operation, extent in chosen.items():
                 _raise(editor, unit, operation, extent, kept.get(operation))
@@ -72,8 +75,8 @@ def raise_products(module: Any, chip: ChipDescription) -> int:
     return raised
 
 
-def _extent(editor: Editor, unit: MatrixUnit, operation: Any) -> Extent | None:
-    """How the unit computes a product; None if it cannot."""
+def extent_of(editor: Editor, unit: MatrixUnit, operation: Any, *, turned: bool = False) -> Extent | None:
+    """How the unit computes a product, or with `turned` the transposed one; None if it cannot."""
     chip = editor.chip
     a, b, c = operation.operands
     kinds = [element_of(value) for value in (a, b, c)]
@@ -84,6 +87,8 @@ def _extent(editor: Editor, unit: MatrixUnit, operation: Any) -> Extent | None:
         return None
     *batch, m, k = shape_of(a) or ()
     n = (shape_of(b) or ())[-1]
+    if turned:
+        m, n = n, m
     batches = math.prod(batch)
     reached = all(editor.way(editor.vector, memory) for memory in (unit.a, unit.b))
     readable = chip.memory(unit.sums).core_access or editor.unit(unit.sums, editor.vector)
@@ -131,12 +136,19 @@ def _raise(
             added, begun = initial, False
     left = _Pieces(editor, unit, unit.a, a, extent, inner=1)
     right = _Pieces(editor, unit, unit.b, b, extent, inner=0)
+    halved = extent.step == extent.k and extent.batches == 1 and (left.is_long or right.is_long)
+    if halved:
+        extent = replace(
+            extent, step=extent.k // 2
+        )  # of which the first is multiplied while the second is moved
     for start in range(0, extent.k, extent.step):
         adds: Any = editor.constant(int(begun or start > 0), editor.types.i1)
         if resident is not None and resident.accumulates is not None and start == 0:
             adds = resident.accumulates
-        token = _multiply(editor, unit, extent, sums, left.piece(start), right.piece(start), adds)
-        editor.wait(token, MATRIX)
+        x, y = (operand.piece(start, extent.step) for operand in (left, right))
+        token = _multiply(editor, unit, extent, sums, x, y, adds)
+        if not halved or start > 0:
+            editor.wait(token, MATRIX)
     if resident is not None:
         value = resident.result(editor, kind)
     else:
@@ -165,7 +177,7 @@ def _multiply(
     k = extent.step
     sizes = {
         "m": extent.m, "n": extent.n, "k": k, "c_stride": extent.n,
-        "a_stride": extent.m if a.transposed else k, "b_stride": k if b.transposed else extent.n,
+        "a_stride": a.stride, "b_stride": b.stride,
     }  # fmt: skip
     attributes = {name: editor.integer(size) for name, size in sizes.items()}
     attributes |= {name: ir.StringAttr.get(kind) for name, kind in kinds.items()}
@@ -216,6 +228,7 @@ class _Pieces:
         """The operand in its own memory."""
         if load is None:
             self._vector = editor.written(source if self._transposed else value, "operand")
+            self._replaced = [value.owner] if self._transposed else []
             return
         self._transposed = unit.transposes and crossed != _lies_across(load)
         straight = list(range(len(shape_of(value) or ())))
@@ -231,23 +244,35 @@ class _Pieces:
         else:
             self._vector = buffer
 
-    def piece(self, start: int) -> Operand:
-        """The piece that begins at `start`. The core has waited for it."""
-        if self._whole is not None:
-            return Operand(self._whole, self._element, self._transposed)
+    @property
+    def is_long(self) -> bool:
+        """Whether moving the whole operand from the vector memory takes so long that it pays to do so by halves."""
+        editor = self._editor
+        channels = editor.chip.routed(editor.vector, self._memory)
+        if self._whole is not None or not channels or self._extent.k % 32:
+            return False
+        engine = editor.chip.channels[channels[-1]]
+        outer = self._extent.n if self._inner == 0 else self._extent.m
+        size = self._extent.k * outer * byte_size(self._element)
+        return size / engine.bytes_per_cycle >= LONG * engine.start_cycles
+
+    def piece(self, start: int, step: int) -> Operand:
+        """The piece of `step` that begins at `start`. The core has waited for it."""
         editor, extent = self._editor, self._extent
         outer = extent.n if self._inner == 0 else extent.m
         k_first = (self._inner == 0) != self._transposed
         rows, columns = (extent.k, outer) if k_first else (outer, extent.k)
-        sizes = [*self._batch, *((extent.step, outer) if k_first else (outer, extent.step))]
-        strides = [*([rows * columns] if self._batch else []), columns, 1]
         offset = start * columns if k_first else start
-        target = editor.buffer(tuple(sizes), self._element, "operand", self._memory)
-        source = self._vector
+        source = self._vector if self._whole is None else self._whole
         if offset:
             source = editor.advanced(source, editor.constant(offset), self._element)
+        if self._whole is not None:
+            return Operand(source, self._element, self._transposed, columns)
+        sizes = [*self._batch, *((step, outer) if k_first else (outer, step))]
+        strides = [*([rows * columns] if self._batch else []), columns, 1]
+        target = editor.buffer(tuple(sizes), self._element, "operand", self._memory)
         editor.wait(*carried(editor, source, tuple(sizes), self._element, target, self._memory, strides))
-        return Operand(target, self._element, self._transposed)
+        return Operand(target, self._element, self._transposed, sizes[-1])
 
     def erase_sources(self) -> None:
         """Erase the load that the transfer replaces, and the transposition behind it."""

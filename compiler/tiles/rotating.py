@@ -10,7 +10,7 @@ from triton_porting_kit.compiler.dialect.npu import NpuProgram
 from triton_porting_kit.toolchain.mlir import ir
 
 from .editing import SGE, Editor
-from .slices import owner_in
+from .slices import PURE, owner_in
 
 
 def rotates(loop: Any) -> bool:
@@ -27,6 +27,7 @@ def rotate(editor: Editor, loop: Any, start: Any) -> None:
     block = loop.regions[0].blocks[0]
     operations = [operation.operation for operation in block.operations]
     body = operations[next(n for n, operation in enumerate(operations) if _begins(operation)) : -1]
+    body = _without_scalars(operations, body)
     terminator = operations[-1]
     values = list(terminator.operands)
     made_by = [owner_in(value, block) for value in values]
@@ -44,3 +45,27 @@ def rotate(editor: Editor, loop: Any, start: Any) -> None:
     for result, number in zip(made.results, changed, strict=True):
         terminator.operands[number] = result
     loop.operands[0] = start
+
+
+def _without_scalars(operations: list[Any], body: list[Any]) -> list[Any]:
+    """The operations of the body that remain if the positions that it computes stand before the transfers that start.
+
+    Then those do not start right behind the stores of the program before: while one channel starts a transfer, the
+    other one moves bytes.
+    """
+    first = next(operation for operation in operations if operation.name == "scf.if")
+    carried = list(operations[-1].operands)  # changes only in iterations that run
+    rest: list[Any] = []
+    for operation in body:
+        results = list(operation.results)
+        scalar = operation.name in PURE and not any(
+            isinstance(result.type, ir.RankedTensorType) or result in carried for result in results
+        )
+        needed = (
+            owner for value in operation.operands if (owner := owner_in(value, first.block)) is not None
+        )
+        if scalar and not any(owner in rest for owner in needed):
+            operation.move_before(first)
+        else:
+            rest.append(operation)
+    return rest

@@ -2,7 +2,8 @@
 
 Loops are written for vectors of the host's size, and the chip's instructions take more. The work of a block whose
 widest vector has w bytes is therefore w / (the vector unit's bytes) instructions for each operation; of the scalars
-beside them, too, since the chip's loop would have as many fewer iterations. Work is told before the next command, so
+beside them, too, since the chip's loop would have as many fewer iterations. Loads and stores count their own bytes.
+Work is told before the next command, so
 that it lies between the right ones, and loops without commands are told as a whole. An expanded function of
 elements counts as one special instruction; a product that may be contracted with a sum, as one multiplication with it;
 a constant offset of an address, as nothing.
@@ -118,7 +119,9 @@ class _Counting:
             if function:
                 kind = "" if function in functions else "special"
                 functions.add(function)
-            if kind:
+            if kind in ("load", "store") and width:
+                pending[kind] += min(width, self._width)
+            elif kind:
                 own[kind] += 1
                 widest = max(widest, width)
         settle()

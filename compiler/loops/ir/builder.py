@@ -43,6 +43,8 @@ class LoopBuilder:
         self._integers: dict[tuple[int, str], Value] = {}
         self._zeros: dict[str, int] = {}
         """Trailing zero bits of scalars, by name, where any are known."""
+        self._sums: dict[str, tuple[Value, int]] = {}
+        """What a constant has been added to, and the constant, by the name of the i64."""
         self.mark = ""
         """A suffix of every line (see `source_lines`)."""
         self.names_functions = False
@@ -227,10 +229,18 @@ class LoopBuilder:
         return self._zeros.get(value.name, 0)
 
     def add(self, a: Value, b: Value) -> Value:
-        return self.binary("arith.addi", a, b)
+        total = self.binary("arith.addi", a, b)
+        if isinstance(b.constant, int) and total.type == "i64" and total.constant is None:
+            self._sums[total.name] = (a, b.constant)
+        return total
 
     def mul(self, a: Value, b: Value) -> Value:
-        return self.binary("arith.muli", a, b)
+        """A product. Neighbours' products with a constant are one product, and constants that are added to it."""
+        known = self._sums.get(a.name)
+        if known is None or not isinstance(b.constant, int):
+            return self.binary("arith.muli", a, b)
+        product = self.binary("arith.muli", known[0], b)
+        return self.add(product, self.i64(known[1] * b.constant))
 
     def sub(self, a: Value, b: Value) -> Value:
         return self.binary("arith.subi", a, b)

@@ -14,7 +14,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.prefix_masks import PrefixMask
+from triton_porting_kit.compiler.loops.tiles.prefix_masks import DiagonalMask, PrefixMask
 from triton_porting_kit.compiler.loops.tiles.tensors import (
     Buffer,
     Elementwise,
@@ -118,7 +118,7 @@ class PeeledLoop:
                     ends.setdefault(dimension, set()).add(high)
         found: dict[Tensor, bool] = {}
         for mask, followed in self._uses if ends else ():
-            if isinstance(mask, PrefixMask) and mask.buffer is None:
+            if isinstance(mask, PrefixMask) and not isinstance(mask, DiagonalMask) and mask.buffer is None:
                 along = followed[mask.dimension]
                 implied = along is not None and mask.end(self._builder) in ends.get(along, ())
                 found[mask] = found.get(mask, True) and implied
@@ -254,6 +254,8 @@ class PeeledLoop:
         stack: list[tuple[Tensor, Dimensions]] = [(mask, tuple(range(len(self._shape))))]
         while stack:
             tensor, followed = stack.pop()
+            if isinstance(tensor, DiagonalMask):
+                continue
             if isinstance(tensor, PrefixMask) and tensor in self._masks:
                 if followed[tensor.dimension] == self._axis:
                     return tensor.end(self._builder)
@@ -276,7 +278,7 @@ class PeeledLoop:
             return False
         if tensor.buffer is not None or isinstance(tensor, Buffer):
             return self._axis not in followed
-        if tensor in self._masks:
+        if tensor in self._masks and not isinstance(tensor, DiagonalMask):
             return True
         if isinstance(tensor, LoadTensor):
             return bool(tensor.access.low) and (

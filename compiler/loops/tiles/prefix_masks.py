@@ -1,8 +1,9 @@
-"""Masks that are set below some index along a dimension, such as ``tl.arange(0, BLOCK) < n``."""
+"""Masks that are set below some index along a dimension, such as ``tl.arange(0, BLOCK) < n``, or below a diagonal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value
@@ -33,7 +34,7 @@ class PrefixMask(Elementwise):
         *,
         dimension: int,
         start: int | Value,
-        limit: Value,
+        limit: int | Value,
         inclusive: bool,
     ) -> None:
         super().__init__(shape, "i1", operands, function)
@@ -44,8 +45,7 @@ class PrefixMask(Elementwise):
 
     def end(self, builder: LoopBuilder) -> Value:
         """The first index that is not set, at most the size, in the same form as the bounds of accesses."""
-        limit = _wide(builder, self._limit)
-        start = builder.i64(self._start) if isinstance(self._start, int) else _wide(builder, self._start)
+        limit, start = _wide(builder, self._limit), _wide(builder, self._start)
         limit = builder.add(builder.sub(limit, start), builder.i64(int(self._inclusive)))
         limit = builder.binary("arith.maxsi", limit, builder.i64(0))
         return builder.binary("arith.minsi", limit, builder.i64(self.shape[self.dimension]))
@@ -56,7 +56,29 @@ class PrefixMask(Elementwise):
         return super().at(evaluation, point)
 
 
-def _wide(builder: LoopBuilder, value: Value) -> Value:
+class DiagonalMask(PrefixMask):
+    """``start + i < limit + j``, or ``<=``, for an index j of another dimension, as i32.
+
+    It is set below `end` for all j, and may be set behind it.
+    """
+
+    def __init__(self, *given: Any, largest: tuple[int, int], **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._largest = largest
+        """The last i, and the last j."""
+
+    def end(self, builder: LoopBuilder) -> Value:
+        """The index below which the mask is set everywhere; 0 if one of the numbers may wrap around."""
+        found = super().end(builder)
+        for value, last in zip((self._start, self._limit), self._largest, strict=True):
+            most = builder.i64((1 << 31) - 1 - last)
+            found = builder.select(builder.compare("sle", _wide(builder, value), most), found, builder.i64(0))
+        return found
+
+
+def _wide(builder: LoopBuilder, value: int | Value) -> Value:
+    if isinstance(value, int):
+        return builder.i64(value)
     if isinstance(value.constant, int):
         return builder.i64(value.constant)
     return builder.cast("arith.extsi", value, "i64")
@@ -75,18 +97,28 @@ def prefix_mask(
         predicate = _REVERSED[predicate]
     else:
         range_of, limit = _range(operands[0]), operands[1]
-    if predicate not in ("slt", "sle") or range_of is None or not isinstance(limit, Splat):
+    if predicate not in ("slt", "sle") or range_of is None:
         return None
     dimension, start = range_of
-    return PrefixMask(
-        shape,
-        operands,
-        function,
-        dimension=dimension,
-        start=start,
-        limit=limit.value,
-        inclusive=predicate == "sle",
-    )
+    inclusive = predicate == "sle"
+    if isinstance(limit, Splat):
+        return PrefixMask(
+            shape,
+            operands,
+            function,
+            dimension=dimension,
+            start=start,
+            limit=limit.value,
+            inclusive=inclusive,
+        )
+    other = _range(limit)
+    if other is None or other[0] == dimension or not all(operand.element == "i32" for operand in operands):
+        return None
+    last = (shape[dimension] - 1, shape[other[0]] - 1)
+    return DiagonalMask(
+        shape, operands, function,
+        dimension=dimension, start=start, limit=other[1], inclusive=inclusive, largest=last,
+    )  # fmt: skip
 
 
 def _range(tensor: Tensor) -> tuple[int, int | Value] | None:

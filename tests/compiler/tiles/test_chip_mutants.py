@@ -54,9 +54,10 @@ def run_attention(device: VirtualChip) -> bool:
 
 
 KERNELS: dict[str, Run] = {"add": run_add, "matmul": run_matmul, "attention": run_attention}
-EQUIVALENT = {"attention": 3}
-"""Mutants that are right. The loop waits for later commands of the same channels: for keys, so that the wait for the
-query in front of it is not needed, and for weights, so that stores are complete, and one copy of their buffer is enough.
+EQUIVALENT = {"attention": 4}
+"""Mutants that are right. The loop waits for later commands of the same channels: for keys, so that the waits for the
+query in front of it, and for the next one in the last iteration, are not needed; and for weights, so that stores are
+complete, and one copy of their buffer is enough.
 """
 CHANGES = {
     "wait": (r'^ *"tpk\.npu_wait".*\n', ""),

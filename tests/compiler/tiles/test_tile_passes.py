@@ -24,7 +24,7 @@ def placed(kernel: Any, signature: dict[str, str], constants: dict[str, int], **
 
 def test_all_run_in_the_kit_s_order() -> None:
     assert tile_passes() == dict(TILE_PASSES)
-    names = ("programs", "split", "products", "transfer", "beside", "sending", "overlap", "waits")
+    names = ("programs", "split", "turning", "products", "transfer", "beside", "sending", "overlap", "waits")
     assert tuple(tile_passes(names)) == names
 
 
