@@ -22,6 +22,7 @@ def cpu_pipeline(
     check_memory: bool = False,
     notes_program: bool = False,
     runs_alone: bool = False,
+    work_items: int = 1,
 ) -> Pipeline:
     """``ttir`` → ``structured`` → ``loops`` → ``llir`` → ``obj`` for `target`.
 
@@ -30,9 +31,9 @@ def cpu_pipeline(
     `threads` times: once for each thread of a program. With `check_memory`, kernels check their accesses, and take the
     bounds of their arguments with each launch (docs/architecture.md). With `notes_program`, a host can find out which
     program of a kernel crashed. With `runs_alone`, a host can let a kernel update memory without locks while no other
-    thread updates any.
+    thread updates any. With more than one of `work_items`, the loops are for `simt.distribute`.
     """
-    stages = _Stages(target, fuse_multiply_add, threads, check_memory, notes_program, runs_alone)
+    stages = _Stages(target, fuse_multiply_add, threads, check_memory, notes_program, runs_alone, work_items)
     return Pipeline(
         (
             Stage("ttir", stages.ttir),
@@ -54,6 +55,7 @@ class _Stages:
     check_memory: bool
     notes_program: bool
     runs_alone: bool
+    work_items: int
 
     def ttir(self, module: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import ttir
@@ -84,6 +86,7 @@ class _Stages:
             check_memory=self.check_memory,
             notes_program=self.notes_program,
             runs_alone=self.runs_alone,
+            work_items=self.work_items,
         )
         metadata.update(name=result.name, scratch_bytes=result.scratch_bytes, shared=0)
         if result.promises:

@@ -267,6 +267,7 @@ RECORDS = {
     "Verdict": "a line of the file of mutants",
     "Kernel": "the metadata of a kernel in a code object",
     "DeviceProperties": "what vendors say of a device",
+    "DeviceInfo": "what an OpenCL driver says of a device",
     "TorchArrays": "the functions of torch that a judgement calls",
     "Lowering": "the state of a lowering and the parts that own the rest",
     "Collection": "a line of the table of published packages",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, MutableMapping
 from functools import partial
@@ -29,6 +30,8 @@ from triton_porting_kit.errors import OptionError
 VECTOR_BYTES = (64, 32, 16)
 """Values of the option ``vector_bytes``."""
 MOST_LANES = 16
+WORK_ITEMS = "TPK_OPENCL_WORK_ITEMS"
+"""Environment variable: the default of the option ``work_items``."""
 _LANES = re.compile(r"vector<(\d+)x")
 
 
@@ -49,7 +52,7 @@ class OpenCLBackend(PipelineBackend):
     def default_options(self) -> Mapping[str, Any]:
         info = _info(self.target.arch)
         return {
-            "num_warps": 1,  # a program is one work-item
+            "num_warps": 4 if info and info.is_gpu else 1,
             "supported_fp8_dtypes": FP8_TYPES,
             "deprecated_fp8_dot_operand_dtypes": (),
             "default_dot_input_precision": "ieee",
@@ -57,6 +60,7 @@ class OpenCLBackend(PipelineBackend):
             "opencl_driver": info.driver if info else "",
             "opencl_buffers": bool(info and not info.shares_memory),
             "vector_bytes": _vector_bytes(info.vector_bytes if info else 0),
+            "work_items": int(os.environ.get(WORK_ITEMS, "0")),
         }
 
     def pipeline(self, options: Any) -> Pipeline:
@@ -65,12 +69,16 @@ class OpenCLBackend(PipelineBackend):
                 f"vector_bytes is {options.vector_bytes}",
                 remedy="give 16, 32 or 64, or leave it to the width of the device's vectors",
             )
+        work_items = self._work_items(options)
+        info = _info(self.target.arch)
         fronts = [
             cpp_pipeline(
                 CpuTarget.portable(size),
                 fuse_multiply_add=options.enable_fp_fusion,
                 dialect="opencl",
                 buffers=options.opencl_buffers,
+                work_items=work_items,
+                local_bytes=info.local_memory_bytes if info else 0,
             ).until("opencl")
             for size in VECTOR_BYTES
             if size <= options.vector_bytes
@@ -89,15 +97,28 @@ class OpenCLBackend(PipelineBackend):
         build = partial(self._build, buffers=options.opencl_buffers)
         return Pipeline((*stages, Stage("clbin", build)))
 
+    def _work_items(self, options: Any) -> int:
+        """The work-items of a program: as asked for, or as many as its warps have; one if the device is no GPU."""
+        info = _info(self.target.arch)
+        asked = int(options.work_items)
+        if asked < 0 or asked & (asked - 1):
+            raise OptionError(
+                f"work_items is {asked}", remedy="give a power of two, or 0 for num_warps times the warp size"
+            )
+        if not asked:
+            asked = options.num_warps * self.target.warp_size if info is None or info.is_gpu else 1
+        most = info.largest_group if info else asked
+        return min(asked, 1 << most.bit_length() - 1)
+
     def _build(self, source: Any, metadata: MutableMapping[str, Any], *, buffers: bool) -> bytes:
         """The container of a kernel. Raises `CompilationError` at the kernel's line where the driver refuses it."""
         from triton_porting_kit.driver.opencl import BuildFailure, Container, build_source
 
         text, name, info = str(source), str(metadata["name"]), _info(self.target.arch)
         symbols = opencl_symbols(text)
-        (scratch, _), (_, *pointers) = (
-            next(values for key, values in symbols.items() if key.endswith(suffix))
-            for suffix in ("scratch_bytes", "pointers")
+        (scratch, _), (_, *pointers), (work_items, is_local) = (
+            next((values for key, values in symbols.items() if key.endswith(suffix)), (1, 0))
+            for suffix in ("scratch_bytes", "pointers", "work_group")
         )
         binary = b""
         if info is not None:
@@ -109,13 +130,15 @@ class OpenCLBackend(PipelineBackend):
         return Container(
             name,
             opencl_kernel_name(text),
-            scratch,
+            0 if is_local else scratch,
             tuple(pointers),
             str(self.target.arch),
             driver,
             text,
             binary,
             buffers,
+            work_items,
+            max(scratch, 1) if is_local else 0,
         ).pack()
 
     @classmethod

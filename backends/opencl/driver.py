@@ -33,7 +33,8 @@ class OpenCLDriver(TritonDriver):
         return open_devices()
 
     def make_target(self, device: Device) -> GPUTarget:
-        return GPUTarget(self.backend_name, device.properties().arch, 1)
+        properties = device.properties()
+        return GPUTarget(self.backend_name, properties.arch, properties.extra["warp_size"])
 
     def launcher_cls(self, source: Any, metadata: Any) -> PackedLauncher:
         """The callable that launches a compiled kernel."""

@@ -39,6 +39,7 @@ _OPENCL_PREAMBLE = f"""\
 {_OPENCL_SCALARS}
 typedef __global char *ptr;
 typedef __private char *private_ptr;
+typedef __local char *local_ptr;
 typedef __constant char *constant_ptr;
 """
 

@@ -51,7 +51,7 @@ def emit(loops: object, dialect: Dialect, header: CppHeader | None = None, *, bu
             elif dialect is OPENCL:
                 raise emitter.unsupported(operation, "an intrinsic of a chip")
         elif operation.name == "llvm.func":
-            kernels.append(_kernel_body(emitter, operation))
+            kernels.append(_kernel_body(emitter, operation, is_local=_is_local(module, operation)))
         else:
             raise emitter.unsupported(operation, "this operation at the top of a module")
     includes = [f"#include <{emitter.intrinsics.header.file}>"] if emitter.intrinsics.used else []
@@ -77,13 +77,23 @@ def _opencl(emitter: Emitter, exported: list[Any], kernels: list[str]) -> list[s
     lines = [line for operation in exported for line in _global(emitter, operation, ())]
     numbers = opencl.symbols("\n".join(lines))
     for symbol in kernels:
-        scratch, cleared = numbers[names.in_ascii(symbol) + kernel.SCRATCH]
-        _, *offsets = numbers[names.in_ascii(symbol) + kernel.POINTERS]
-        lines += [
-            "",
-            *opencl.entry(symbol, scratch, cleared, emitter.lines, offsets if emitter.buffers else ()),
-        ]
+        name = names.in_ascii(symbol)
+        work_items, is_local = numbers.get(name + kernel.WORK_GROUP, (1, 0))
+        scratch, cleared = numbers[name + kernel.SCRATCH]
+        shape = opencl.Shape(scratch, cleared, work_items, bool(is_local))
+        _, *offsets = numbers[name + kernel.POINTERS]
+        lines += ["", *opencl.entry(symbol, shape, emitter.lines, offsets if emitter.buffers else ())]
     return lines
+
+
+def _is_local(module: Any, function: Any) -> bool:
+    """Whether the scratch of a kernel is in local memory."""
+    name = f"{str(function.attributes['sym_name']).strip(chr(34))}{kernel.WORK_GROUP}"
+    for view in module.body.operations:
+        operation = view.operation
+        if operation.name == "llvm.mlir.global" and str(operation.attributes["sym_name"]) == f'"{name}"':
+            return _elements(operation.attributes["value"])[1][1] != "0"
+    return False
 
 
 def _is_exported(operation: Any) -> bool:
@@ -164,8 +174,11 @@ def _c_name(mlir_type: str) -> str:
     return type.element
 
 
-def _kernel_body(emitter: Emitter, operation: Any) -> str:
-    """Write the body of the kernel's function, whose parameters docs/architecture.md defines. Returns its symbol."""
+def _kernel_body(emitter: Emitter, operation: Any, *, is_local: bool) -> str:
+    """Write the body of the kernel's function, whose parameters docs/architecture.md defines. Returns its symbol.
+
+    `is_local`: its scratch is in local memory.
+    """
     symbol = emitter.text(operation, "sym_name")
     body = operation.regions[0].blocks[0]
     if len(body.arguments) != len(_PARAMETERS):
@@ -176,7 +189,8 @@ def _kernel_body(emitter: Emitter, operation: Any) -> str:
     if emitter.dialect is CPP:
         emitter.statement(f"using namespace {NAMESPACE};")
     elif emitter.dialect is OPENCL:
-        emitter.spaces = address_spaces(operation, emitter.unsupported)
+        arguments = {_PARAMETERS.index("scratch"): "local"} if is_local else {}
+        emitter.spaces = address_spaces(operation, emitter.unsupported, arguments)
     emitter.argument_block = body.arguments[0]
     for argument, parameter in zip(body.arguments, _PARAMETERS, strict=True):
         emitter.define(argument, cast(emitter.type_of(argument).name, parameter))

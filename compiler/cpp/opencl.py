@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from triton_porting_kit.abi import kernel, launching
 from triton_porting_kit.compiler.cpp import names
@@ -60,13 +61,21 @@ static inline i32 {kernel.FAIL}(
 }}"""
 
 
+_ROUTINES = {
+    kernel.FAIL: _FAIL,
+    kernel.WORK_ITEM: f"static inline u64 {kernel.WORK_ITEM}(void) {{ return get_local_id(0); }}",
+    kernel.BARRIER: f"static inline void {kernel.BARRIER}(void) "
+    "{ barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }",
+}
+
+
 def routine(name: str, pointers: int, support: Support) -> str | None:
     """The definition of a mathematical routine of the host, for operands in frames; None if there is none.
 
     Frames are read and written as everywhere else in the text, so that no compiler assumes that the accesses differ.
     """
-    if name == kernel.FAIL:
-        return _FAIL
+    if name in _ROUTINES:
+        return _ROUTINES[name]
     found = _ROUTINE.fullmatch(name)
     if found is None or not _FUNCTIONS.fullmatch(found[1]):
         return None
@@ -86,8 +95,21 @@ def buffer_name(offset: int) -> str:
     return f"buffer_{offset}"
 
 
-def entry(symbol: str, scratch: int, cleared: int, body: list[str], pointers: Sequence[int]) -> list[str]:
-    """The programs of a kernel as a function, and the kernel function, each of whose work-items runs a part of them.
+@dataclass(frozen=True)
+class Shape:
+    """What a kernel needs to run: bytes of scratch, how many of them must be zero, and the work-items of a work-group.
+
+    `is_local`: scratch is in local memory.
+    """
+
+    scratch: int
+    cleared: int
+    work_items: int = 1
+    is_local: bool = False
+
+
+def entry(symbol: str, shape: Shape, body: list[str], pointers: Sequence[int]) -> list[str]:
+    """The programs of a kernel as a function, and the kernel function, each of whose work-groups runs a part of them.
 
     `pointers` are the offsets of the pointers that are buffers.
     """
@@ -95,30 +117,65 @@ def entry(symbol: str, scratch: int, cleared: int, body: list[str], pointers: Se
     passed = "".join(f", {name}" for name in buffers)
     declared = "".join(f",\n    __global char *{name}" for name in buffers)
     programs = f"programs_of_{names.in_ascii(symbol)}"
-    stride = -(-scratch // 64) * 64
-    parameters = ", ".join(f"{_KINDS.get(kind, 'ptr')} {name}" for name, kind in kernel.PARAMETERS)
+    kinds = _KINDS | {"scratch": "local_ptr" if shape.is_local else "ptr"}
+    parameters = ", ".join(
+        f"{kinds.get(name, kinds.get(kind, 'ptr'))} {name}" for name, kind in kernel.PARAMETERS
+    )
+    space = "__local" if shape.is_local else "__global"
     parameters += ", volatile __global i32 *status" + "".join(f", ptr {name}" for name in buffers)
     return f"""\
 static i32 {programs}({parameters}) {{
 {chr(10).join(body)}
 }}
 
-// Work-item w of n runs the w-th of n parts of the programs [begin, end), with its own {stride} bytes of scratch.
-__kernel void {KERNEL_PREFIX}{names.in_ascii(symbol)}(
-    __global char *args, __global char *scratch, i64 begin, i64 end, i32 grid_x, i32 grid_y, i32 grid_z,
+{_comment(shape)}
+{_attribute(shape)}__kernel void {KERNEL_PREFIX}{names.in_ascii(symbol)}(
+    __global char *args, {space} char *scratch, i64 begin, i64 end, i32 grid_x, i32 grid_y, i32 grid_z,
     volatile __global i32 *status{declared}) {{
-  const i64 item = (i64)get_global_id(0), items = (i64)get_global_size(0);
-  const i64 part = (end - begin) / items, more = (end - begin) % items;
-  const i64 first = begin + item * part + (item < more ? item : more);
-  const i64 last = first + part + (item < more ? 1 : 0);
-  __global char *own = scratch + item * {stride};
-  for (int i = 0; i < {cleared}; ++i)
-    own[i] = 0;
+{_own_part(shape)}
   const i32 code =
       first < last ? {programs}(args, own, first, last, grid_x, grid_y, grid_z, status{passed}) : 0;
   if (code)
     atomic_cmpxchg(status, 0, code);
 }}""".splitlines()
+
+
+def _comment(shape: Shape) -> str:
+    one, its = ("work-item", "its own") if shape.work_items == 1 else ("work-group", "its")
+    return (
+        f"// {one.capitalize()} w of n runs the w-th of n parts of the programs [begin, end), with {its} "
+        f"{_stride(shape)} bytes of scratch."
+    )
+
+
+def _attribute(shape: Shape) -> str:
+    return (
+        f"__attribute__((reqd_work_group_size({shape.work_items}, 1, 1)))\n" if shape.work_items > 1 else ""
+    )
+
+
+def _stride(shape: Shape) -> int:
+    return -(-shape.scratch // 64) * 64
+
+
+def _own_part(shape: Shape) -> str:
+    """The statements that find the part of the programs, and the scratch for it."""
+    together = shape.work_items > 1
+    item, items = ("get_group_id", "get_num_groups") if together else ("get_global_id", "get_global_size")
+    if shape.is_local:
+        own = "  __local char *own = scratch;"
+    else:
+        own = f"  __global char *own = scratch + item * {_stride(shape)};"
+    begin, step = ("(int)get_local_id(0)", shape.work_items) if together else ("0", 1)
+    wait = "\n  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);" if together and shape.cleared else ""
+    return f"""\
+  const i64 item = (i64){item}(0), items = (i64){items}(0);
+  const i64 part = (end - begin) / items, more = (end - begin) % items;
+  const i64 first = begin + item * part + (item < more ? item : more);
+  const i64 last = first + part + (item < more ? 1 : 0);
+{own}
+  for (int i = {begin}; i < {shape.cleared}; i += {step})
+    own[i] = 0;{wait}"""
 
 
 _KINDS = {"std::int64_t": "i64", "std::int32_t": "i32"}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 _ROOTS = {"llvm.alloca": "private", "llvm.mlir.addressof": "constant"}
 _COPIES = ("llvm.getelementptr", "arith.select", "vector.broadcast", "vector.extract", "vector.shuffle")
 
 
-def address_spaces(function: Any, refuse: Callable[[Any, str], Exception]) -> dict[Any, str]:
+def address_spaces(
+    function: Any, refuse: Callable[[Any, str], Exception], arguments: Mapping[int, str] | None = None
+) -> dict[Any, str]:
     """The spaces of a function's pointers, and vectors of them, that are not in the global one.
 
-    A pointer that comes from two spaces raises what `refuse` makes of the operation and of what is wrong.
+    `arguments` are the spaces of the function's arguments that are not in the global one, by position. A pointer
+    that comes from two spaces raises what `refuse` makes of the operation and of what is wrong.
     """
     pointers = _Pointers()
     for operation in _operations(function):
@@ -25,8 +28,9 @@ def address_spaces(function: Any, refuse: Callable[[Any, str], Exception]) -> di
                 found = _ROOTS.get(operation.name, "")
                 if roots.setdefault(pointers.representative(value), found) != found:
                     raise refuse(operation, "a pointer that is in one of two address spaces")
-    for argument in filter(_is_pointer, function.regions[0].blocks[0].arguments):
-        if roots.setdefault(pointers.representative(argument), ""):
+    for position, argument in enumerate(function.regions[0].blocks[0].arguments):
+        space = (arguments or {}).get(position, "")
+        if _is_pointer(argument) and roots.setdefault(pointers.representative(argument), space) != space:
             raise refuse(function, "a pointer that is in one of two address spaces")
     spaces = roots | {value: roots.get(pointers.representative(value), "") for value in pointers.values}
     return {value: space for value, space in spaces.items() if space}

@@ -70,19 +70,44 @@ def cpp_pipeline(
     timeout: float = 300.0,
     dialect: str = "cpp",
     buffers: bool = False,
+    work_items: int = 1,
+    local_bytes: int = 0,
 ) -> Pipeline:
     """``ttir`` → ``structured`` → ``loops`` → `dialect` → `binary`; see `cpp_stages`.
 
     `target` determines the width of vectors; the default is `CpuTarget.portable()`. With `fuse_multiply_add`, a product
     and the sum that it is added to are rounded once, by ``__builtin_fma``: for chips that have the instruction.
-    `threads` is as in `cpu_pipeline`.
+    `threads` is as in `cpu_pipeline`. With more than one of `work_items`, a power of two, a stage ``simt`` comes before
+    OpenCL C: the work-items of a work-group run a program together, with scratch in local memory where it takes at most
+    `local_bytes`.
     """
     front = cpu_pipeline(
-        target or CpuTarget.portable(), fuse_multiply_add=fuse_multiply_add, threads=threads
+        target or CpuTarget.portable(),
+        fuse_multiply_add=fuse_multiply_add,
+        threads=threads,
+        work_items=work_items,
     ).until("loops")
     if buffers:
         from triton_porting_kit.compiler.cpp.buffers import without_numbers
 
         front = front.replace("loops", without_numbers(front.stages[-1]))
     last = cpp_stages(command, binary=binary, timeout=timeout, dialect=dialect, buffers=buffers)
-    return Pipeline((*front.stages, *last))
+    together = () if work_items == 1 else (_simt_stage(work_items, local_bytes),)
+    return Pipeline((*front.stages, *together, *last))
+
+
+def _simt_stage(work_items: int, local_bytes: int) -> Stage:
+    """The stage that distributes the loops over work-items."""
+
+    def run(source: Any, metadata: Metadata) -> Any:
+        from triton_porting_kit.compiler import defects, simt
+
+        with defects.blamed("simt", metadata):
+            return simt.distribute(source, work_items, local_bytes)
+
+    def check(artefact: Any) -> None:
+        from triton_porting_kit.compiler import artefacts
+
+        artefacts.parse_mlir(str(artefact))
+
+    return Stage("simt", run, check)

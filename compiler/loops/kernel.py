@@ -64,6 +64,7 @@ def lower_to_loops(
     runs_alone: bool = False,
     with_places: bool = False,
     window: Window | None = None,
+    work_items: int = 1,
 ) -> LoopsResult:
     """Lower a structured module to loops.
 
@@ -73,7 +74,8 @@ def lower_to_loops(
     `checking`). With `notes_program`, scratch holds the number of the running program. With `runs_alone`, atomic
     operations have code without locks for calls during which no other thread updates memory (see `exclusive`).
     `with_places` records source lines and does not change the code. With `window`, ``scratch`` is the base of a core's
-    local memories, and the result's `scratch_bytes` are those behind `window.scratch`.
+    local memories, and the result's `scratch_bytes` are those behind `window.scratch`. With more than one of
+    `work_items`, loops over points of a tile are marked for `simt`.
 
     Raises `CompilationError` for what it cannot lower.
     """
@@ -96,6 +98,7 @@ def lower_to_loops(
         builder.names_functions = True
         lowering.part(Core).bases = window.bases
         lowering.part(Core).programs = (begin, end)
+    lowering.work_items, builder.marks_points = work_items, work_items > 1
     lowering.source_lines = SourceLines(builder) if with_places else None
     # Only a kernel that accesses memory can crash.
     notes_program = notes_program and any(op.name in LOADS or op.name in WRITES for op in walk(program.body))

@@ -76,7 +76,7 @@ class Lowering:
         self.mode = mode
         self.grid = grid
         self.scratch = Scratch(builder, scratch)
-        self.reclaim = RECLAIM
+        self.reclaim, self.work_items = RECLAIM, 1  # loops over points of a tile are for so many (see `simt`)
         self.source_comments = SourceComments()
         self.source_lines: SourceLines | None = None
         """The source lines of the kernel, if they are recorded."""

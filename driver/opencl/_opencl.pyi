@@ -15,6 +15,8 @@ class Kernel:
         scratch_bytes: int,
         can_fail: bool,
         buffers: bool,
+        work_items: int,
+        local_bytes: int,
     ) -> None: ...
 
 class Queue:

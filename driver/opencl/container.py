@@ -31,6 +31,10 @@ class Container:
     binary: bytes = b""
     buffers: bool = False
     """Whether the pointers are arguments of the kernel function, and their places in the block hold offsets."""
+    work_items: int = 1
+    """The work-items of a work-group, which runs programs together."""
+    local_bytes: int = 0
+    """Scratch of a work-group in local memory; the kernel function's argument is then that, and not a buffer."""
 
     def pack(self) -> bytes:
         """The container's bytes."""
@@ -38,7 +42,9 @@ class Container:
         metadata: dict[str, Any] = {
             "name": self.name, "kernel": self.kernel, "scratch_bytes": self.scratch_bytes,
             "pointers": list(self.pointers), "device": self.device, "driver": self.driver,
-            "buffers": self.buffers, "source_bytes": len(source), "binary_bytes": len(self.binary),
+            "buffers": self.buffers, "work_items": self.work_items,
+            "local_bytes": self.local_bytes,
+            "source_bytes": len(source), "binary_bytes": len(self.binary),
             "sha256": hashlib.sha256(source + self.binary).hexdigest(),
         }  # fmt: skip
         head = json.dumps(metadata).encode()
@@ -65,6 +71,7 @@ class Container:
                 str(metadata["name"]), str(metadata["kernel"]), int(metadata["scratch_bytes"]),
                 tuple(int(offset) for offset in metadata["pointers"]), str(metadata["device"]),
                 str(metadata["driver"]), source.decode(), binary, bool(metadata["buffers"]),
+                int(metadata["work_items"]), int(metadata["local_bytes"]),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidModule(f"the container of OpenCL C of {kernel!r} is damaged: {error}") from None

@@ -68,7 +68,8 @@ class OpenCLDevice(Device):
             max_dram_scratch_bytes=min(SCRATCH_LIMIT, info.largest_allocation // info.compute_units),
             extra={
                 "platform": info.platform, "driver": info.driver, "version": info.version,
-                "local_memory_bytes": info.local_memory_bytes,
+                "local_memory_bytes": info.local_memory_bytes, "sub_group_sizes": info.sub_group_sizes,
+                "work_group_items": info.largest_group, "warp_size": info.warp_size,
                 "extensions": info.extensions,
             },
         )  # fmt: skip
@@ -227,6 +228,8 @@ class OpenCLDevice(Device):
             container.scratch_bytes,
             FAIL in container.source,
             container.buffers,
+            container.work_items,
+            container.local_bytes,
         )
         with self._lock:
             handle = next(self._handles)

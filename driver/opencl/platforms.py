@@ -8,7 +8,7 @@ from ctypes import c_uint32, c_void_p
 from dataclasses import dataclass
 from functools import cache
 
-from triton_porting_kit.driver.opencl.library import open_library
+from triton_porting_kit.driver.opencl.library import Library, open_library
 from triton_porting_kit.errors import ToolchainError
 
 SELECTION = "TPK_OPENCL_DEVICE"
@@ -25,6 +25,10 @@ _NO_DEVICES = (-1, -1001)
 _NAME, _VERSION, _DRIVER = 0x102B, 0x102F, 0x102D
 _UNITS, _CLOCK, _LARGEST, _MEMORY, _LOCAL = 0x1002, 0x100C, 0x1010, 0x101F, 0x1023
 _ALIGNMENT, _FLOATS, _SVM, _EXTENSIONS = 0x1019, 0x101B, 0x1053, 0x1030
+_TYPE, _LARGEST_GROUP, _GROUP_MULTIPLE, _SUB_GROUP_SIZES = 0x1000, 0x1004, 0x1067, 0x4108
+_GPU = 1 << 2
+_WARPS = {"cl_nv_device_attribute_query": 0x4003, "cl_amd_device_attribute_query": 0x4043}
+"""By the extension that defines it: what asks for the work-items that run in lockstep."""
 _WIDTH = 0x103A
 """CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT."""
 _ROUNDED = 1 << 7
@@ -51,6 +55,13 @@ class DeviceInfo:
     shares_memory: bool
     """Whether kernels get addresses, in shared virtual memory; otherwise buffers and offsets."""
     extensions: tuple[str, ...]
+    is_gpu: bool
+    largest_group: int
+    """Work-items of the largest work-group."""
+    warp_size: int
+    """Work-items that run in lockstep; 1 if it is a CPU, or not known."""
+    sub_group_sizes: tuple[int, ...]
+    """Sizes of sub-groups that kernels may ask for; empty where the device does not tell."""
 
     @property
     def arch(self) -> str:
@@ -98,14 +109,37 @@ def _info(device: int, platform: str) -> DeviceInfo:
     def text(what: int) -> str:
         return library.string("clGetDeviceInfo", device, what)
 
-    version = text(_VERSION)
+    version, extensions = text(_VERSION), tuple(text(_EXTENSIONS).split())
     has_sharing = not version.startswith("OpenCL 1") and bool(number(_SVM) & _COARSE_SVM)
+    is_gpu = bool(number(_TYPE) & _GPU)
+    sizes = _sub_group_sizes(library, device, extensions)
     return DeviceInfo(
         device, platform, text(_NAME), version, text(_DRIVER), number(_UNITS), number(_CLOCK), number(_MEMORY),
         number(_LARGEST), number(_LOCAL), number(_ALIGNMENT) // 8, number(_WIDTH) * 4,
-        bool(number(_FLOATS) & _ROUNDED), has_sharing and os.environ.get(SHARING, "1") != "0",
-        tuple(text(_EXTENSIONS).split()),
+        bool(number(_FLOATS) & _ROUNDED), has_sharing and os.environ.get(SHARING, "1") != "0", extensions,
+        is_gpu, number(_LARGEST_GROUP),
+        _warp_size(library, device, version, extensions, sizes) if is_gpu else 1, sizes,
     )  # fmt: skip
+
+
+def _sub_group_sizes(library: Library, device: int, extensions: tuple[str, ...]) -> tuple[int, ...]:
+    if "cl_intel_required_subgroup_size" not in extensions:
+        return ()
+    data = library.info("clGetDeviceInfo", device, _SUB_GROUP_SIZES)
+    return tuple(int.from_bytes(data[at : at + 8], "little") for at in range(0, len(data), 8))
+
+
+def _warp_size(
+    library: Library, device: int, version: str, extensions: tuple[str, ...], sizes: tuple[int, ...]
+) -> int:
+    """What the vendor's extension says, or the multiple that work-groups are best of, a power of two."""
+    for extension, what in _WARPS.items():
+        if extension in extensions:
+            return library.number("clGetDeviceInfo", device, what)
+    if sizes:
+        return sizes[-1]
+    multiple = library.number("clGetDeviceInfo", device, _GROUP_MULTIPLE) if version >= "OpenCL 3" else 1
+    return multiple & -multiple or 1
 
 
 def device_infos() -> tuple[DeviceInfo, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from triton_porting_kit.compiler.loops.ir.regions import LoopRegion, Region
+from triton_porting_kit.compiler.loops.ir.regions import LoopRegion, Region, points_attributes
 from triton_porting_kit.compiler.loops.ir.values import (
     KEEPS_ZEROS,
     PREDICATES,
@@ -51,6 +51,8 @@ class LoopBuilder:
         """Whether the operations of an expanded function are named as one (see `function`)."""
         self._functions = 0
         self._tag = ""
+        self.marks_points = False
+        """Whether loops over points of a tile are marked (see `points_attributes`)."""
 
     # --- regions ---------------------------------------------------------------------------------
 
@@ -305,14 +307,22 @@ class LoopBuilder:
 
     @contextmanager
     def loop(
-        self, start: Value, stop: Value, step: Value, carried: Sequence[Value] = (), *, attributes: str = ""
+        self,
+        start: Value,
+        stop: Value,
+        step: Value,
+        carried: Sequence[Value] = (),
+        *,
+        attributes: str = "",
+        points: int = 0,
+        continues: bool = False,
     ) -> Iterator[LoopRegion]:
-        """``scf.for``.
+        """``scf.for``. Set ``region.yields`` inside if values are carried; ``region.results`` holds them afterwards.
 
-        Set ``region.yields`` inside if values are carried. ``region.results`` holds the results afterwards.
-
-        `attributes` is the text of an attribute dictionary, or empty.
+        `attributes` is the text of an attribute dictionary. `points` and `continues` are as in `points_attributes`.
         """
+        if self.marks_points:
+            attributes = attributes or points_attributes(points, continues=continues)
         self.open()
         induction = self.fresh(start.type)
         arguments = [self.fresh(value.type) for value in carried]

@@ -7,6 +7,21 @@ from dataclasses import dataclass, field
 
 from triton_porting_kit.compiler.loops.ir.values import Value
 
+POINTS = "tpk.points"
+"""The attribute of loops over points of a tile: the most iterations. They may run in any order, or at once."""
+
+CONTINUES = "tpk.continues"
+"""The attribute of a loop over points of a tile that may run at once with those of the loop before it."""
+
+
+def points_attributes(points: int, *, continues: bool) -> str:
+    """The attribute dictionary of a loop, or nothing for 0 `points`.
+
+    `points`: the most iterations of a loop whose iterations may run in any order or at once, as the points of a tile; 0
+    for any other loop. It `continues` the loop before it, if that has other points of the same tile.
+    """
+    return f"{{{POINTS} = {points} : i64{f', {CONTINUES}' if continues else ''}}}" if points else ""
+
 
 @dataclass(eq=False)
 class Region:

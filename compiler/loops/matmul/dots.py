@@ -73,7 +73,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
         _multiply(lowering, product, block, part, accumulator, batch)
 
     if batch:
-        with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1)) as region:
+        with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1), points=batch[0]) as region:
             multiply([region.induction])
     else:
         multiply([])
@@ -172,11 +172,11 @@ def _multiply(
     apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
     b_start, c_start = (_start_of(builder, buffer, batch) for buffer in (b, c))
     element = types.storage(product.element)
-    with builder.loop(zero, builder.i64(n), builder.i64(block.strip)) as strips:
+    with builder.loop(zero, builder.i64(n), builder.i64(block.strip), points=n // block.strip) as strips:
         b_column = builder.address(b_start, [builder.mul(strips.induction, apart)], b.element)
         tile = _block(builder, product, block, c.element, b.strides[-2])
         excess = _excess(builder, block, part, strips.induction, n)
-        with builder.loop(zero, builder.i64(m), builder.i64(block.rows)) as rows:
+        with builder.loop(zero, builder.i64(m), builder.i64(block.rows), points=m // block.rows) as rows:
             c_row = builder.address(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
             )

@@ -27,7 +27,12 @@ from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat
 
 
 def plan(lowering: Lowering, loop: Operation) -> list[Panel]:
-    """Create panels for the loop's dots that can wait, and register them with `lowering`."""
+    """Create panels for the loop's dots that can wait, and register them with `lowering`.
+
+    Work-items share operands in local memory, which has no room for several iterations.
+    """
+    if lowering.work_items > 1:
+        return []
     return [
         panel
         for dot in loop.regions[0].operations

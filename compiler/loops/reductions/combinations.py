@@ -67,6 +67,11 @@ class Combination:
         """Whether whole vectors can be combined."""
         return all(takes_vectors(region) for _, region, _ in self._parts)
 
+    def held_elements(self, elements: Sequence[str]) -> list[str]:
+        """The types of partial results, of those of the elements."""
+        accumulations = [accumulation for accumulation, _, count in self._parts for _ in range(count)]
+        return [part.held_element(each) for part, each in zip(accumulations, elements, strict=True)]
+
     def hold(self, values: Sequence[Value]) -> list[Value]:
         """Convert elements to partial results."""
         return self._each(lambda part, held: part.hold(held), values)

@@ -11,6 +11,7 @@ from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.reductions.combinations import Combination, companions
+from triton_porting_kit.compiler.loops.reductions.shares import Shares, shares
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.beside import Beside
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
@@ -51,6 +52,7 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
         evaluation = Evaluation(lowering.builder, unmasked, kept)
         reducer = _Reducer(lowering, combination, inputs, axis, evaluation, span, kept)
         if not kept_shape:
+            reducer.shares(())
             return reducer.at(Point((), -1, 1))
 
         def body(point: Point) -> None:
@@ -58,7 +60,8 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
                 assert buffer is not None
                 buffer.write(lowering.builder, point, value)
 
-        tile_loop(lowering.builder, around, reducer.kept_lanes, body)
+        in_order = reducer.shares(around) > 1
+        tile_loop(lowering.builder, around, reducer.kept_lanes, body, in_order=in_order)
         return []
 
     if span.is_split and shape[axis] > _width(lowering, combination, shape, axis):
@@ -103,6 +106,8 @@ class _Reducer:
         kept: dict[Tensor, Buffer],
     ) -> None:
         shape = inputs[0].shape
+        self._lowering = lowering
+        self._shares = 1
         self._builder: LoopBuilder = lowering.builder
         self._combination = combination
         self._inputs = inputs
@@ -119,12 +124,25 @@ class _Reducer:
             span.is_split and self._size > self._width and not span.unmasked <= evaluation.unmasked
         )
 
-    def at(self, kept: Point) -> list[Value]:
-        """The results at a point of the kept dimensions."""
+    def shares(self, rows: Sequence[int]) -> int:
+        """How many work-items share a row from now on, if there are `rows`."""
+        pieces = self._size // self._width // self._count()
+        if self._in_parts and self._combination.neutral() is None:
+            pieces = 1  # a work-item may have no piece
+        self._shares = shares(self._lowering, rows, self.kept_lanes, pieces)
+        return self._shares
+
+    def _count(self) -> int:
+        """The number of partial results in registers."""
         steps = self._size // self._width
         count = min(self._accumulators(), steps)
         while steps % count:
             count -= 1
+        return count
+
+    def at(self, kept: Point) -> list[Value]:
+        """The results at a point of the kept dimensions."""
+        steps, count = self._size // self._width, self._count()
         # A row that is read all at once is not combined with anything.
         neutral = self._combination.neutral() if steps > count or self._in_parts else None
         if neutral is not None:
@@ -147,15 +165,48 @@ class _Reducer:
         """
         builder = self._builder
         stride = count * self._width
+        if self._shares == 1:
+            return self._strided(kept, evaluation, count, neutral, stop, builder.i64(0), stride)
+        lanes = self._width if self._across else kept.width
+        elements = self._combination.held_elements([tensor.element for tensor in self._inputs])
+        left = self._shares
+        partial = Shares(self._lowering, left, lanes, elements)
+        with builder.loop(builder.i64(0), builder.i64(left), builder.i64(1), points=left) as region:
+            first = builder.mul(region.induction, builder.i64(stride))
+            partial.write(
+                region.induction,
+                self._strided(kept, evaluation, count, neutral, stop, first, left * stride),
+            )
+        while left > 1:
+            left //= 2
+            with builder.loop(builder.i64(0), builder.i64(left), builder.i64(1), points=left) as region:
+                a = partial.read(region.induction)
+                b = partial.read(builder.add(region.induction, builder.i64(left)))
+                partial.write(region.induction, self._combination.combine(a, b))
+        return partial.read(builder.i64(0))
+
+    def _strided(
+        self,
+        kept: Point,
+        evaluation: Evaluation,
+        count: int,
+        neutral: list[Value] | None,
+        stop: Value,
+        first: Value,
+        stride: int,
+    ) -> list[Value]:
+        """Reduce `count` chunks from `first` on, those behind `stride` elements, and so on before `stop`."""
+        builder = self._builder
         if neutral is not None:
             # Nothing is peeled off the loop, so the code that computes the inputs is emitted once.
-            groups = [neutral] * count
+            groups, start = [neutral] * count, first
         else:
-            groups = [self._load(kept, builder.i64(i * self._width), evaluation) for i in range(count)]
-        start = 0 if neutral is not None else stride
-        if stop.constant is None or start < self._size:
+            places = [builder.add(first, builder.i64(i * self._width)) for i in range(count)]
+            groups = [self._load(kept, place, evaluation) for place in places]
+            start = builder.add(first, builder.i64(stride))
+        if stop.constant is None or not isinstance(start.constant, int) or start.constant < self._size:
             carried = [value for group in groups for value in group]
-            with builder.loop(builder.i64(start), stop, builder.i64(stride), carried) as region:
+            with builder.loop(start, stop, builder.i64(stride), carried) as region:
                 arguments = _regroup(region.arguments, len(self._inputs))
                 for i, held in enumerate(arguments):
                     index = builder.add(region.induction, builder.i64(i * self._width))

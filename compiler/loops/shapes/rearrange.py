@@ -12,6 +12,7 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import JoinAt, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.tile_loops import in_order
 
 
 class Joined(Tensor):
@@ -169,7 +170,8 @@ def histogram(lowering: Lowering, operation: Operation) -> None:
 
         builder.if_else(wanted, count)
 
-    lowering.tile(operation, values.shape, inputs, body, lanes=1)
+    with in_order(builder):
+        lowering.tile(operation, values.shape, inputs, body, lanes=1)
     lowering.define(definition, buffer)
 
 

@@ -314,8 +314,13 @@ def tile_in_parts(
     masked = Evaluation(builder, frozenset(), kept)
 
     def line(point: Point, first: Value, last: Value) -> None:
+        points = shape[axis] // point.width
+
         def chunks(evaluation: Evaluation, start: Value, stop: Value) -> list[Value]:
-            with builder.loop(start, stop, builder.i64(point.width)) as region:
+            continues = evaluation is masked
+            with builder.loop(
+                start, stop, builder.i64(point.width), points=points, continues=continues
+            ) as region:
                 body(evaluation, point.moved(axis, region.induction))
             return []
 
@@ -331,7 +336,7 @@ def tile_in_parts(
         whole = span.whole(point, point.width)
         asks = streamed is None and point.axis == axis and whole.constant is None
         if asks and span.is_shared(masks_gathers=masks_gathers):
-            with builder.loop(first, last, builder.i64(point.width)) as region:
+            with builder.loop(first, last, builder.i64(point.width), points=points) as region:
                 here = point.moved(axis, region.induction)
                 inside = builder.compare("slt", region.induction, whole)
                 evaluation = Evaluation(builder, frozenset(), kept, split=(inside, span.unmasked))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
@@ -11,6 +12,14 @@ from triton_porting_kit.compiler.loops.tiles.tensors import Point
 
 Line: TypeAlias = Callable[[Point, Value, Value], None]
 """Emits a loop along the lanes' dimension. Takes its first point, the first index, and the index after the last."""
+
+
+@contextmanager
+def in_order(builder: LoopBuilder) -> Iterator[None]:
+    """Loops over points that are written inside have iterations that depend on earlier ones."""
+    before, builder.marks_points = builder.marks_points, False
+    yield
+    builder.marks_points = before
 
 
 def innermost_axis(shape: Sequence[int]) -> int:
@@ -55,11 +64,13 @@ def tile_loop(
     bounds: dict[int, tuple[Value, Value]] | None = None,
     line: Line | None = None,
     written_out: int = 1,
+    in_order: bool = False,
 ) -> None:
     """Emit loops that call `body` at every point of the tile, `lanes` elements along `axis` at a time.
 
     `bounds` may restrict a dimension to indices [first, last); along `axis`, whole chunks are visited. `line`, if
-    given, emits the loop along `axis`. If that loop has at most `written_out` iterations, it is unrolled.
+    given, emits the loop along `axis`. If that loop has at most `written_out` iterations, it is unrolled. The
+    points are visited one after another if they must be `in_order`, or if `body` has loops over points itself.
     """
     axis = innermost_axis(shape) if axis is None else axis
     width = chunk(shape[axis], lanes) if axis >= 0 else 1
@@ -90,7 +101,8 @@ def tile_loop(
         if dimension == axis and line is not None:
             line(Point(tuple(indices), axis if width > 1 else -1, width), first, last)
             return
-        with builder.loop(first, last, builder.i64(step)) as region:
+        points = 0 if in_order else shape[dimension] // step
+        with builder.loop(first, last, builder.i64(step), points=points) as region:
             indices[dimension] = region.induction
             nest(position + 1)
             indices[dimension] = builder.i64(0)

@@ -56,7 +56,8 @@ PYBIND11_MODULE(_opencl, module, py::mod_gil_not_used()) {
       .def(py::init(&functions), py::arg("addresses"), py::arg("meanings"));
   py::class_<Kernel, std::shared_ptr<Kernel>>(module, "Kernel", py::module_local())
       .def(py::init([](std::shared_ptr<Functions> functions, uint64_t handle, const std::string &name,
-                       std::vector<uint64_t> pointers, uint64_t scratch, bool canFail, bool buffers) {
+                       std::vector<uint64_t> pointers, uint64_t scratch, bool canFail, bool buffers,
+                       uint64_t workItems, uint64_t localBytes) {
              auto kernel = std::make_shared<Kernel>();
              kernel->functions = std::move(functions);
              kernel->handle = pointer(handle);
@@ -67,10 +68,13 @@ PYBIND11_MODULE(_opencl, module, py::mod_gil_not_used()) {
              kernel->stride = (scratch + 63) / 64 * 64;
              kernel->canFail = canFail;
              kernel->buffers = buffers;
+             kernel->workItems = workItems;
+             kernel->localBytes = localBytes;
              return kernel;
            }),
            py::arg("functions"), py::arg("handle"), py::arg("name"), py::arg("pointers"),
-           py::arg("scratch_bytes"), py::arg("can_fail"), py::arg("buffers"));
+           py::arg("scratch_bytes"), py::arg("can_fail"), py::arg("buffers"), py::arg("work_items"),
+           py::arg("local_bytes"));
   py::class_<Queue, std::shared_ptr<Queue>>(module, "Queue", py::module_local())
       .def(py::init([](std::shared_ptr<Functions> functions, uint64_t handle, uint64_t status) {
              auto queue = std::make_shared<Queue>();

@@ -128,9 +128,9 @@ void Device::setMemory(Kernel &kernel) {
   kernel.memoryVersion = version;
 }
 
-void Device::setArguments(Kernel &kernel, Queue &queue, const std::vector<char> &block, uint64_t items,
+void Device::setArguments(Kernel &kernel, Queue &queue, const std::vector<char> &block, uint64_t groups,
                           int64_t programs, const uint32_t (&grid)[3]) {
-  uint64_t needed = items * kernel.stride;
+  uint64_t needed = groups * kernel.stride;
   if (needed > queue.scratchBytes) {
     Handle larger = create(kReadWrite, needed, nullptr, kernel, "allocating scratch");
     if (queue.scratch)
@@ -142,7 +142,11 @@ void Device::setArguments(Kernel &kernel, Queue &queue, const std::vector<char> 
   auto set = [&](const auto &value) {
     check(functions_->clSetKernelArg(kernel.handle, position++, sizeof value, &value), kernel, "an argument");
   };
-  set(needed ? queue.scratch : Handle(nullptr));
+  if (kernel.localBytes)
+    check(functions_->clSetKernelArg(kernel.handle, position++, kernel.localBytes, nullptr), kernel,
+          "local memory");
+  else
+    set(needed ? queue.scratch : Handle(nullptr));
   set(int64_t(0));
   set(programs);
   for (uint32_t count : grid)
@@ -194,7 +198,7 @@ void Device::launch(uint64_t streamHandle, uint64_t function, const uint32_t (&g
   }
   if (!programs)
     return;
-  size_t items = std::min<uint64_t>(programs, units_), one = 1;
+  size_t groups = std::min<uint64_t>(programs, units_), local = kernel->workItems, items = groups * local;
   auto &sent = kernel->buffers ? offsets : block;
   Handle arguments = create(kReadOnlyCopy, sent.size(), sent.data(), *kernel, "copying the arguments");
   try {
@@ -203,8 +207,8 @@ void Device::launch(uint64_t streamHandle, uint64_t function, const uint32_t (&g
       refuse(text("the stream ", streamHandle, " was destroyed"));
     check(functions_->clSetKernelArg(kernel->handle, 0, sizeof arguments, &arguments), *kernel,
           "an argument");
-    setArguments(*kernel, *queue, block, items, programs, grid);
-    check(functions_->clEnqueueNDRangeKernel(queue->handle, kernel->handle, 1, nullptr, &items, &one, 0,
+    setArguments(*kernel, *queue, block, groups, programs, grid);
+    check(functions_->clEnqueueNDRangeKernel(queue->handle, kernel->handle, 1, nullptr, &items, &local, 0,
                                              nullptr, nullptr),
           *kernel, "enqueueing");
     if (kernel->canFail)

@@ -72,10 +72,12 @@ struct Kernel {
   Handle handle;
   std::string name;
   std::vector<uint64_t> pointers; // offsets in the argument block
-  uint64_t stride;                // bytes of scratch of a work-item
+  uint64_t stride;                // bytes of scratch of a work-group
   uint64_t largestBlock;          // bytes of arguments
   bool canFail;                   // whether it may write a failure, which the next wait must look for
   bool buffers;                   // whether pointers are arguments of their own
+  uint64_t workItems;             // of a work-group
+  uint64_t localBytes;            // scratch of a work-group in local memory
   uint64_t memoryVersion = ~uint64_t(0);
   std::mutex mutex;
   ~Kernel() { functions->clReleaseKernel(handle); }
@@ -113,7 +115,7 @@ public:
   const std::string &name() const { return name_; }
 
 private:
-  void setArguments(Kernel &kernel, Queue &queue, const std::vector<char> &block, uint64_t items,
+  void setArguments(Kernel &kernel, Queue &queue, const std::vector<char> &block, uint64_t groups,
                     int64_t programs, const uint32_t (&grid)[3]);
   void setMemory(Kernel &kernel);
   Handle create(uint64_t flags, size_t size, void *data, const Kernel &kernel, const char *what);

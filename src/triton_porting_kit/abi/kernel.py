@@ -12,6 +12,7 @@ POINTERS = "__pointers"
 ARGUMENT_BYTES = "__argument_bytes"
 PROGRAM = "__program"
 EXCLUSIVE = "__exclusive"
+WORK_GROUP = "__work_group"
 """The suffixes of the kernel's name in the names of its other symbols."""
 
 PARAMETERS = (
@@ -31,6 +32,9 @@ ACCESS, REACHES = "tpk_host_access", "tpk_host_reaches"
 
 MATHEMATICS = "tpk_math_"
 """The prefix of the names of the host's mathematical routines."""
+
+WORK_ITEM, BARRIER = "tpk_work_item", "tpk_barrier"
+"""Routines of OpenCL C's text: the number of the work-item in its work-group, and a barrier of the work-group."""
 
 STATUS_WORDS, STATUS_TEXT = 1024, 32
 """The length of the status of a kernel in OpenCL C, in numbers of 32 bits, and where an assertion's text begins."""
