@@ -4,8 +4,9 @@
 both. torch is not needed.
 """
 
+from triton_porting_kit.distributed.collectives import Collectives
 from triton_porting_kit.distributed.environment import from_environment
 from triton_porting_kit.distributed.group import Group, open_group
 from triton_porting_kit.distributed.rendezvous import Rendezvous
 
-__all__ = ["Group", "Rendezvous", "from_environment", "open_group"]
+__all__ = ["Collectives", "Group", "Rendezvous", "from_environment", "open_group"]

@@ -1,0 +1,30 @@
+"""What docs/distributed.md says of the order of memory, between processes."""
+
+from __future__ import annotations
+
+import platform
+
+import litmus_programs
+import pytest
+from workers import Workers
+
+x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="is only said of x86-64")
+
+
+@pytest.mark.parametrize(("ranks", "rounds"), [(2, 1000), (3, 50)])
+def test_message_passing(workers: Workers, ranks: int, rounds: int) -> None:
+    assert workers.run(litmus_programs.passing, ranks, rounds) == [0] * ranks
+
+
+def test_memory_is_reused_after_it_was_read(workers: Workers) -> None:
+    assert workers.run(litmus_programs.reuse, 2, 1000) == [0, 0]
+
+
+@x86
+def test_store_buffering_with_a_fence(workers: Workers) -> None:
+    assert workers.run(litmus_programs.buffering, 2, 1000) == [0, 0]
+
+
+@x86
+def test_independent_reads_of_independent_writes(workers: Workers) -> None:
+    assert workers.run(litmus_programs.reads, 4, 40) == [0] * 4
