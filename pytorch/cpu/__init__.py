@@ -12,6 +12,7 @@ from triton_porting_kit.toolchain.importing import after_import
 
 _PARTS = {
     "torch._inductor.fx_passes.post_grad": "linear",
+    "torch._inductor.lowering": "variance",
     "torch._inductor.runtime.triton_heuristics": "tuning",
 }
 """Modules of torch, and the module here whose ``register`` is called after their import."""

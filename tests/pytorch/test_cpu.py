@@ -120,6 +120,19 @@ def test_blocks_of_reductions_with_two_kept_dimensions_stay() -> None:
     assert tuning.of_reduction(sizes) == sizes
 
 
+@pytest.mark.parametrize("dimension", [0, 1])
+def test_variances_take_two_steps(dimension: int) -> None:
+    x = torch.randn(1500, 1600) + 1000  # the square of the mean is a million times the variance
+    result, code = code_of(compiled(lambda x: x.var(dimension)), x)
+    assert "welford" not in code
+    torch.testing.assert_close(result.double(), x.double().var(dimension), rtol=1e-4, atol=1e-4)
+
+
+def test_variances_in_cpp_stay() -> None:
+    _, code = code_of(torch.compile(lambda x: x.var(0)), torch.randn(1500, 40))
+    assert "welford" in code.lower()
+
+
 LAYERS = {
     "bias": (lambda: nn.Linear(64, 48), (16, 64), "none"),
     "relu": (lambda: nn.Sequential(nn.Linear(64, 48), nn.ReLU()), (16, 64), "none"),
