@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
 
-from triton_porting_kit.compiler.loops.ir.regions import LoopRegion, Region, points_attributes
+from triton_porting_kit.compiler.loops.ir import regions
+from triton_porting_kit.compiler.loops.ir.regions import Branch, LoopRegion, Region
 from triton_porting_kit.compiler.loops.ir.values import (
     KEEPS_ZEROS,
     PREDICATES,
@@ -52,7 +52,7 @@ class LoopBuilder:
         self._functions = 0
         self._tag = ""
         self.marks_points = False
-        """Whether loops over points of a tile are marked (see `points_attributes`)."""
+        """Whether loops over points of a tile are marked (see `regions.points_attributes`)."""
 
     # --- regions ---------------------------------------------------------------------------------
 
@@ -319,10 +319,10 @@ class LoopBuilder:
     ) -> Iterator[LoopRegion]:
         """``scf.for``. Set ``region.yields`` inside if values are carried; ``region.results`` holds them afterwards.
 
-        `attributes` is the text of an attribute dictionary. `points` and `continues` are as in `points_attributes`.
+        `attributes` is the text of an attribute dictionary; `points`, `continues`: see `regions.points_attributes`.
         """
         if self.marks_points:
-            attributes = attributes or points_attributes(points, continues=continues)
+            attributes = attributes or regions.points_attributes(points, continues=continues)
         self.open()
         induction = self.fresh(start.type)
         arguments = [self.fresh(value.type) for value in carried]
@@ -330,7 +330,7 @@ class LoopBuilder:
         self._zeros[induction.name] = min(self.zeros(start), self.zeros(step))
         yield region
         if carried:
-            self.line(_yield(region.yields))
+            self.line(regions.yield_of(region.yields))
         lines = self.close()
         header = f"scf.for {induction.name} = {start.name} to {stop.name} step {step.name}"
         if carried:
@@ -341,10 +341,7 @@ class LoopBuilder:
 
     @contextmanager
     def loop_below(self, stop: Value, carried: Sequence[Value]) -> Iterator[LoopRegion]:
-        """``scf.while`` that runs while the first carried value, a signed integer, is below `stop`.
-
-        Set ``region.yields`` inside. ``region.results`` holds the results afterwards.
-        """
+        """``scf.while`` that runs while the first carried value, a signed integer, is below `stop`, as `loop` else."""
         types = ", ".join(value.type for value in carried)
         self.open()
         tested = [self.fresh(value.type) for value in carried]
@@ -355,7 +352,7 @@ class LoopBuilder:
         arguments = [self.fresh(value.type) for value in carried]
         region = LoopRegion(arguments[0], arguments)
         yield region
-        self.line(_yield(region.yields))
+        self.line(regions.yield_of(region.yields))
         header = f"^bb0({', '.join(f'{value.name}: {value.type}' for value in arguments)}):"
         lines += ["} do {", header, *self.close()]
         pairs = ", ".join(f"{a.name} = {v.name}" for a, v in zip(tested, carried, strict=True))
@@ -371,13 +368,13 @@ class LoopBuilder:
         self.open(branch=True)
         values = list(then())
         if values:
-            self.line(_yield(values))
+            self.line(regions.yield_of(values))
         lines = self.close()
         if otherwise is not None:
             self.open(branch=True)
             others = list(otherwise())
             if others:
-                self.line(_yield(others))
+                self.line(regions.yield_of(others))
             lines += ["} else {", *self.close()]
         header = f"scf.if {condition.name}"
         if values:
@@ -400,11 +397,3 @@ class LoopBuilder:
         self._regions[-1].lines += body
         self.line(f"}} {attributes}" if attributes else "}")
         return results
-
-
-Branch: TypeAlias = Callable[[], Sequence[Value]]
-"""A branch of `LoopBuilder.if_else`: emits code, then returns the values to yield."""
-
-
-def _yield(values: Sequence[Value]) -> str:
-    return f"scf.yield {', '.join(v.name for v in values)} : {', '.join(v.type for v in values)}"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from triton_porting_kit.compiler.loops.ir.values import Value
+
+Branch: TypeAlias = Callable[[], Sequence[Value]]
+"""A branch of `LoopBuilder.if_else`: emits code, then returns the values to yield."""
 
 POINTS = "tpk.points"
 """The attribute of loops over points of a tile: the most iterations. They may run in any order, or at once."""
@@ -21,6 +25,11 @@ def points_attributes(points: int, *, continues: bool) -> str:
     for any other loop. It `continues` the loop before it, if that has other points of the same tile.
     """
     return f"{{{POINTS} = {points} : i64{f', {CONTINUES}' if continues else ''}}}" if points else ""
+
+
+def yield_of(values: Sequence[Value]) -> str:
+    """The terminator of a region that yields values."""
+    return f"scf.yield {', '.join(v.name for v in values)} : {', '.join(v.type for v in values)}"
 
 
 @dataclass(eq=False)
