@@ -32,6 +32,7 @@ RULES = (
     Rule(
         "gpu", r"inline assembly|the instruction `[\w.]+` is not among", reason="inline PTX beyond the table"
     ),
+    Rule("gpu", r"Invalid mt19937 state", reason="writes seed and offset into the state of CUDA's generator"),
     Rule("gpu", r"Gluon kernels", reason="a Gluon kernel, written for one GPU"),
     Rule("release", r"^(ImportError|ModuleNotFoundError)", reason="a module or name that is not there"),
     Rule(

@@ -36,5 +36,6 @@ COLLECTION = Collection(
     licence="none",
     needs="nothing",
     entries=T.entries(),
+    stubs=("absent_models", "absent_models.layers"),
     module=__name__,
 )

@@ -161,6 +161,7 @@ def test_selections() -> None:
         ("ImportError: cannot import name 'x' from 'transformers'", "", "release"),
         ("triton_porting_kit.errors.LaunchError: host CPU", "", "kit"),
         ("CudaNotMapped: torch.cuda.graph", "", "gpu"),
+        ("RuntimeError: Invalid mt19937 state", "", "gpu"),
         ("KeyError: 'x'", "", "unsorted"),
     ],
 )
