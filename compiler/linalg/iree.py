@@ -167,8 +167,7 @@ def _entry(name: str, body_name: str, parameters: Sequence[str], kinds: Sequence
     """The executable's function: from bindings and workgroups to the kernel's arguments."""
     pointers = [kind for kind in parameters if _is_pointer(kind)]
     given = [
-        f"%p{number}: {_BINDING if _is_pointer(kind) else 'i64'}"
-        for number, kind in enumerate(parameters)
+        f"%p{number}: {_BINDING if _is_pointer(kind) else 'i64'}" for number, kind in enumerate(parameters)
     ] + [f"%s{number}: index" for number in range(len(pointers))]
     body, values, sizes = Text(), [], 0
     for number, kind in enumerate(parameters):

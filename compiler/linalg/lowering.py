@@ -66,9 +66,11 @@ _EXPANDED = frozenset(
     f"math.{name}" for name in ("sinh", "cosh", "asinh", "acosh", "atanh", "roundeven", "ctlz")
 )
 """Functions that AscendNPU-IR does not have, which upstream writes with others."""
-_EXPAND = "builtin.module(math-expand-ops{ops=" + ",".join(
-    name.removeprefix("math.") for name in sorted(_EXPANDED)
-) + "},canonicalize,cse)"
+_EXPAND = (
+    "builtin.module(math-expand-ops{ops="
+    + ",".join(name.removeprefix("math.") for name in sorted(_EXPANDED))
+    + "},canonicalize,cse)"
+)
 _CLEAN = "builtin.module(canonicalize,cse)"
 
 

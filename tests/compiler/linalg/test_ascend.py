@@ -10,6 +10,7 @@ import pytest
 import triton
 import triton.language as tl
 from ascend_compiler import CHIPS, folder, verdict
+from ascend_fits import compared
 from ascend_table import judged
 from linalg_kernels import product
 from ttir_source import ttir_text
@@ -97,6 +98,13 @@ def test_operations_of_the_language_reach_the_last_open_step(programs: Path) -> 
         assert verdicts.total >= 35
         assert verdicts.allowed >= 0.8 * verdicts.total
         assert verdicts.reached >= 0.95 * verdicts.allowed, (chip, verdicts)
+
+
+def test_tiles_that_do_not_fit_are_those_of_the_kits_plan(programs: Path) -> None:
+    """Of every ninth size; docs/linalg.md says which of all differ."""
+    found = compared(programs, 9)
+    assert found.total >= 50
+    assert found.agreeing >= 0.9 * found.total, found.differing
 
 
 HEAD = """func.func @k(%l: memref<?xi8>, %w: memref<?xi8>, %x: memref<?xf32>, %o: memref<?xTYPE>, %g0: i32, %g1: i32,
