@@ -166,8 +166,7 @@ def store(rewriting: Rewriting, operation: Any) -> None:
             part_kind = tensor_type([UNKNOWN for _ in tile.shape], tile.element)
             where = f"[{', '.join(low)}] [{', '.join(counts)}] [{ones}]"
             value = body.let(f"tensor.extract_slice {value}{where} : {kind} to {part_kind}")
-            layout = f"strided<[{', '.join(UNKNOWN for _ in tile.shape)}], offset: ?>"
-            view, view_kind = tile.part(view, view_kind, low, counts, layout)
+            view, view_kind = tile.part(view, view_kind, low, counts, tile.layout)
             kind = part_kind
         body.do(
             f"bufferization.materialize_in_destination {value} in writable {view} : ({kind}, {view_kind}) -> ()"
