@@ -92,6 +92,24 @@ def test_the_last_open_step_is_reached(programs: Path, tmp_path: Path, name: str
     assert verdict(programs, path, chip) == ""
 
 
+@triton.jit
+def masked_beside_a_product(a, b, o, n, M: tl.constexpr):
+    i = tl.arange(0, M)
+    at = i[:, None] * M + i[None, :]
+    x = tl.load(a + at % n, (i[:, None] + i[None, :]) % 3 == 1, other=0.0)
+    tl.store(o + at % n, tl.dot(x, tl.load(b + at)), i[:, None] % 3 == i[None, :] % 2)
+
+
+def test_masks_that_loops_read_beside_a_product(programs: Path, tmp_path: Path) -> None:
+    """The 910B's compiler refuses such loops over tensors of booleans."""
+    front = cpu_pipeline(CpuTarget.portable()).after("ttir").until("structured")
+    kinds = {"a": "*fp16", "b": "*fp16", "o": "*fp32", "n": "i32"}
+    structured = front.run(ttir_text(masked_beside_a_product, kinds, M=32), {})["structured"]
+    path = tmp_path / "kernel.mlir"
+    path.write_text(str(linalg_stage("ascend").run(structured, {})))
+    assert [verdict(programs, path, chip) for chip in CHIPS] == ["", ""]
+
+
 def test_operations_of_the_language_reach_the_last_open_step(programs: Path) -> None:
     """Every ninth operation, without those whose types or operations the compiler lacks."""
     for chip, verdicts in judged(programs, 9).items():
