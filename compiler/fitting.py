@@ -18,14 +18,18 @@ class Fit:
     text: str
 
 
-def fit(structured: object, chip: ChipDescription, *, num_stages: int = 2) -> Fit:
-    """Plan a kernel for a chip from its structured form: an artefact, or text."""
+def fit(structured: object, chip: ChipDescription, **given: Any) -> Fit:
+    """Plan a kernel for a chip from its structured form: an artefact, or text.
+
+    `given` are further parameters of `npu_pipeline`, such as `num_stages`; or `own_passes`, where what compiles for the
+    chip is another compiler, which does not split the tiles that the kit's passes do.
+    """
     from triton_porting_kit.compiler.npu import npu_pipeline
     from triton_porting_kit.compiler.tiles.errors import OutOfOnChipMemory, table
 
     try:
         with planning():
-            npu_pipeline(chip, num_stages=num_stages).after("structured").run(structured, {})
+            npu_pipeline(chip, **given).after("structured").run(structured, {})
     except OutOfOnChipMemory as error:
         return Fit(False, str(error))
     except Planned as found:

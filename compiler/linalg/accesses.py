@@ -25,7 +25,7 @@ def load(rewriting: Rewriting, operation: Any) -> None:
     result = str(op.result.type)
     kind = memref_type(tile.shape, tile.element)
     if not tile.is_block or not tile.shape:
-        returned = _load_elements(tile, result)
+        returned = _load_elements(rewriting, tile, result)
     else:
         returned = (load_tensor if rewriting.convention.executable else load_memory)(tile, kind, result)
     rewriting.replace(operation, "load", body, [returned])
@@ -52,19 +52,40 @@ def _guarded_load(body: Text, tile: Tile, condition: str | None, position: str, 
     return result
 
 
-def _load_elements(tile: Tile, result: str) -> str:
+def mask_reader(
+    rewriting: Rewriting, body: Text, name: str | None, value: Any
+) -> Callable[[str], str | None]:
+    """A function that reads a mask at indices such as ``[%i, %j]``: a scalar as it is, an element of a tensor, or None
+    without a mask. Call this before the loops in which it reads.
+
+    Beside products, AscendNPU-IR refuses loops that extract booleans from a tensor ("operation's operand is unlinked").
+    So they are numbers there.
+    """
+    if name is None or shape_of(value) is None:
+        return lambda at: name
+    kind = str(value.type)
+    if not rewriting.numbers_as_masks:
+        return lambda at: body.let(f"tensor.extract {name}{at} : {kind}")
+    wide = tensor_type(shape_of(value) or (), "i32")
+    numbers, zero_ = body.let(f"arith.extui {name} : {kind} to {wide}"), body.constant(0, "i32")
+
+    def read(at: str) -> str:
+        number = body.let(f"tensor.extract {numbers}{at} : {wide}")
+        return body.let(f"arith.cmpi ne, {number}, {zero_} : i32")
+
+    return read
+
+
+def _load_elements(rewriting: Rewriting, tile: Tile, result: str) -> str:
     """A tile whose elements are tested one at a time."""
     body, op = tile.body, tile.op
     other = tile.last
     operand = op.operation.operands[-1] if other else None
+    mask_at = mask_reader(rewriting, body, tile.mask, op.mask)
 
     def element(indices: list[str]) -> str:
         at = f"[{', '.join(indices)}]"
-        mask = (
-            body.let(f"tensor.extract {tile.mask}{at} : {kind_of(op.mask)}")
-            if tile.mask is not None
-            else None
-        )
+        mask = mask_at(at)
         fallback = other
         if operand is not None and shape_of(operand) is not None:
             fallback = body.let(f"tensor.extract {other}{at} : {operand.type}")
@@ -145,17 +166,16 @@ def store(rewriting: Rewriting, operation: Any) -> None:
             part_kind = tensor_type([UNKNOWN for _ in tile.shape], tile.element)
             where = f"[{', '.join(low)}] [{', '.join(counts)}] [{ones}]"
             value = body.let(f"tensor.extract_slice {value}{where} : {kind} to {part_kind}")
-            layout = f"strided<[{', '.join(UNKNOWN for _ in tile.shape)}], offset: ?>"
-            view, view_kind = tile.part(view, view_kind, low, counts, layout)
+            view, view_kind = tile.part(view, view_kind, low, counts, tile.layout)
             kind = part_kind
         body.do(
             f"bufferization.materialize_in_destination {value} in writable {view} : ({kind}, {view_kind}) -> ()"
         )
     else:
+        mask_at = mask_reader(rewriting, body, tile.mask, op.mask)
         for indices in nest(body, tile.shape):
             at = f"[{', '.join(indices)}]"
-            mask = body.let(f"tensor.extract {tile.mask}{at} : {kind_of(op.mask)}") if tile.mask else None
-            condition = tile.is_accessed(indices, mask)
+            condition = tile.is_accessed(indices, mask_at(at))
             body.do(f"scf.if {condition} {{")
             element = body.let(f"tensor.extract {value}{at} : {kind}")
             view, view_kind = tile.one(tile.address(indices))
@@ -187,6 +207,7 @@ def gather(rewriting: Rewriting, operation: Any) -> None:
     body = Text()
     names = rewriting.names(op)
     shape = shape_of(op.result)
+    mask_at = mask_reader(rewriting, body, next(iter(names["mask"]), None), op.mask)
 
     def at(group: str, value: Any, where: str) -> str | None:
         if not names[group]:
@@ -196,10 +217,10 @@ def gather(rewriting: Rewriting, operation: Any) -> None:
 
     def one(indices: list[str]) -> str:
         where = f"[{', '.join(indices)}]"
-        offset, mask, other = (
-            at(group, value, where)
-            for group, value in (("offsets", op.offsets), ("mask", op.mask), ("other", op.other))
+        offset, other = (
+            at(group, value, where) for group, value in (("offsets", op.offsets), ("other", op.other))
         )
+        mask = mask_at(where)
         result = ""
         if mask is not None:
             result = body.name()
@@ -226,12 +247,12 @@ def scatter(rewriting: Rewriting, operation: Any) -> None:
     body = Text()
     groups = rewriting.names(op)
     base, offsets, value = (groups[name][0] for name in ("base", "offsets", "value"))
-    mask = groups["mask"][0] if groups["mask"] else None
+    mask_at = mask_reader(rewriting, body, next(iter(groups["mask"]), None), op.mask)
     for indices in nest(body, shape_of(op.value) or ()):
         at = f"[{', '.join(indices)}]"
+        mask = mask_at(at)
         if mask is not None:
-            condition = body.let(f"tensor.extract {mask}{at} : {kind_of(op.mask)}")
-            body.do(f"scf.if {condition} {{")
+            body.do(f"scf.if {mask} {{")
         offset = body.let(f"tensor.extract {offsets}{at} : {op.offsets.type}")
         position = rewriting.shifted(body, op, body.index(offset, element_of(op.offsets)))
         one = body.let(f"tensor.extract {value}{at} : {op.value.type}")

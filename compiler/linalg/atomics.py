@@ -12,7 +12,7 @@ from triton_porting_kit.abi.kernel import CLOCK
 from triton_porting_kit.compiler.dialect.operations import Atomic, AtomicCas, AtomicPoll, AtomicRmw
 from triton_porting_kit.compiler.dialect.types import element_of, shape_of
 
-from .accesses import filled
+from .accesses import filled, mask_reader
 from .expansion import Text, width
 from .rewriting import Rewriting
 from .tile import one_element, zero
@@ -135,6 +135,8 @@ def _each(
     rewriting.point_to(op, memory)
     body, names, values = Text(), rewriting.names(op), op.by_name()
     begin(body)
+    masks = [*zip(names.get("mask", ()), values.get("mask", ()), strict=True), (None, None)]
+    mask_at = mask_reader(rewriting, body, *masks[0])
 
     def at(group: str, where: str) -> str:
         value, name = values[group][0], names[group][0]
@@ -145,9 +147,9 @@ def _each(
             body, op, body.index(at("offsets", where), element_of(values["offsets"][0]))
         )
         elements = [at(group, where) for group in groups]
-        old = condition = None
-        if names.get("mask"):
-            condition, old = at("mask", where), body.name()
+        condition, old = mask_at(where), None
+        if condition is not None:
+            old = body.name()
             body.do(f"{old} = scf.if {condition} -> ({element}) {{")
         view, kind = one_element(body, names["base"][0], str(op.base.type), memory, offset)
         found = perform(body, view, kind, elements)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from triton_porting_kit.compiler.dialect.types import shape_of
 
 from .expansion import tensor_type
-from .tile import UNKNOWN, Tile, zero
+from .tile import UNKNOWN, Tile, sizes_of, zero
 
 
 def load_memory(tile: Tile, kind: str, result: str) -> str:
@@ -41,10 +41,11 @@ def load_tensor(tile: Tile, kind: str, result: str) -> str:
     if given is None or shape_of(given) is None:
         value = tile.last or zero(body, tile.element)
         filled_ = body.let(f"linalg.fill ins({value} : {tile.element}) outs({empty} : {result}) -> {result}")
+    # IREE allocates what has a known size that the type does not tell, for which it has no heap.
     low, counts = tile.bounds()
-    layout = f"strided<[{', '.join(UNKNOWN for _ in tile.shape)}], offset: ?>"
-    source, source_kind = tile.part(view, view_kind, low, counts, layout)
-    part = tensor_type([UNKNOWN for _ in tile.shape], tile.element)
+    counts = tile.static(counts)
+    source, source_kind = tile.part(view, view_kind, low, counts, tile.layout)
+    part = tensor_type(sizes_of(counts), tile.element)
     found = body.let(f"bufferization.to_tensor {source} restrict : {source_kind} to {part}")
     ones = ", ".join("1" for _ in tile.shape)
     where = f"[{', '.join(low)}] [{', '.join(counts)}] [{ones}]"

@@ -13,6 +13,7 @@ from triton_porting_kit.toolchain.mlir import ir
 
 from .conventions import Convention
 from .expansion import GRID, Functions, Text, width
+from .products import MAPS as PRODUCTS
 
 
 class Rewriting:
@@ -29,6 +30,8 @@ class Rewriting:
         """The grid's sizes and the program's position, of the function that is rewritten."""
         self.called: dict[str, list[Any]] = {}
         """Functions that were called, and the types of their arguments."""
+        self.numbers_as_masks = convention.llvm_19 and _multiplies(kernel)
+        """Whether loops read masks as numbers."""
         self.messages: dict[str, str] = {}
         """The names of external functions that tell something, by what their declarations say."""
         self.function = kernel
@@ -209,6 +212,20 @@ class Rewriting:
             location=source_location(operation.location),
             remedy=remedy,
         )
+
+
+def _multiplies(kernel: Any) -> bool:
+    """Whether a kernel has products."""
+    found: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        if operation.name not in PRODUCTS:
+            return ir.WalkResult.ADVANCE
+        found.append(operation)
+        return ir.WalkResult.INTERRUPT
+
+    kernel.walk(visit)
+    return bool(found)
 
 
 def move_region(

@@ -9,6 +9,7 @@ from triton_porting_kit.compiler.dialect.operations import StructuredAccess
 from triton_porting_kit.compiler.dialect.types import element_of, shape_of
 
 from .expansion import Text, memref_type
+from .nests import constant
 from .rewriting import Rewriting
 
 UNKNOWN = "?"
@@ -40,6 +41,16 @@ class Tile:
             size > 1 and _is_zero(stride) for size, stride in zip(self.shape, strides, strict=True)
         )
 
+        # IREE allocates what has known strides that the type does not tell, for which it has no heap.
+        tells = bool(rewriting.convention.executable)
+        found = [constant(stride) if tells else None for stride in strides]
+        self._known_strides = [UNKNOWN if stride is None else str(stride) for stride in found]
+
+    @property
+    def layout(self) -> str:
+        """The layout of `view`, and of parts of it."""
+        return f"strided<[{', '.join(self._known_strides)}], offset: ?>"
+
     @property
     def is_block(self) -> bool:
         """Whether the elements in bounds are a block of memory with constant strides. LLVM 19 refuses 0."""
@@ -50,11 +61,10 @@ class Tile:
         body = self.body
         # LLVM 19 refuses a stride of 0. That of a dimension of one element does not matter.
         strides = [
-            body.constant(1) if size == 1 else body.index(stride)
-            for size, stride in zip(self.shape, self.strides, strict=True)
+            known if known != UNKNOWN else body.constant(1) if size == 1 else body.index(stride)
+            for size, stride, known in zip(self.shape, self.strides, self._known_strides, strict=True)
         ]
-        layout = f"strided<[{', '.join(UNKNOWN for _ in strides)}], offset: ?>"
-        kind = memref_type(self.shape, self.element, layout)
+        kind = memref_type(self.shape, self.element, self.layout)
         sizes = ", ".join(map(str, self.shape))
         view = body.let(
             f"memref.reinterpret_cast {self.base} to offset: [{self.offset}], sizes: [{sizes}], "
@@ -73,9 +83,18 @@ class Tile:
             counts.append(body.let(f"arith.maxsi {difference}, {zero} : index"))
         return low, counts
 
+    def static(self, counts: list[str]) -> list[str]:
+        """The counts of `bounds`, those that are known as numbers."""
+        found = []
+        for name, low, high in zip(counts, self.op.low, self.op.high, strict=True):
+            first, last = constant(low), constant(high)
+            known = first is not None and last is not None and last > first
+            found.append(str(last - first) if known else name)  # type: ignore[operator]
+        return found
+
     def part(self, source: str, kind: str, low: list[str], counts: list[str], layout: str) -> tuple[str, str]:
         """The elements in bounds of a memref."""
-        dynamic = memref_type([UNKNOWN for _ in self.shape], self.element, layout)
+        dynamic = memref_type(sizes_of(counts), self.element, layout)
         ones = ", ".join("1" for _ in self.shape)
         view = self.body.let(
             f"memref.subview {source}[{', '.join(low)}] [{', '.join(counts)}] [{ones}] : {kind} to {dynamic}"
@@ -109,6 +128,11 @@ class Tile:
     def one(self, position: str) -> tuple[str, str]:
         """One element of memory, as a memref of rank 1."""
         return one_element(self.body, self.base, self.kind, self.element, position)
+
+
+def sizes_of(counts: Sequence[str]) -> list[str]:
+    """The sizes of a type for counts, which are numbers or names of values."""
+    return [count if count.isdigit() else UNKNOWN for count in counts]
 
 
 def _is_zero(value: Any) -> bool:

@@ -10,6 +10,7 @@ import pytest
 import triton
 import triton.language as tl
 from ascend_compiler import CHIPS, folder, verdict
+from ascend_fits import compared
 from ascend_table import judged
 from linalg_kernels import product
 from ttir_source import ttir_text
@@ -91,12 +92,37 @@ def test_the_last_open_step_is_reached(programs: Path, tmp_path: Path, name: str
     assert verdict(programs, path, chip) == ""
 
 
+@triton.jit
+def masked_beside_a_product(a, b, o, n, M: tl.constexpr):
+    i = tl.arange(0, M)
+    at = i[:, None] * M + i[None, :]
+    x = tl.load(a + at % n, (i[:, None] + i[None, :]) % 3 == 1, other=0.0)
+    tl.store(o + at % n, tl.dot(x, tl.load(b + at)), i[:, None] % 3 == i[None, :] % 2)
+
+
+def test_masks_that_loops_read_beside_a_product(programs: Path, tmp_path: Path) -> None:
+    """The 910B's compiler refuses such loops over tensors of booleans."""
+    front = cpu_pipeline(CpuTarget.portable()).after("ttir").until("structured")
+    kinds = {"a": "*fp16", "b": "*fp16", "o": "*fp32", "n": "i32"}
+    structured = front.run(ttir_text(masked_beside_a_product, kinds, M=32), {})["structured"]
+    path = tmp_path / "kernel.mlir"
+    path.write_text(str(linalg_stage("ascend").run(structured, {})))
+    assert [verdict(programs, path, chip) for chip in CHIPS] == ["", ""]
+
+
 def test_operations_of_the_language_reach_the_last_open_step(programs: Path) -> None:
     """Every ninth operation, without those whose types or operations the compiler lacks."""
     for chip, verdicts in judged(programs, 9).items():
         assert verdicts.total >= 35
         assert verdicts.allowed >= 0.8 * verdicts.total
         assert verdicts.reached >= 0.95 * verdicts.allowed, (chip, verdicts)
+
+
+def test_tiles_that_do_not_fit_are_those_of_the_kits_plan(programs: Path) -> None:
+    """Of every ninth size; docs/linalg.md says which of all differ."""
+    found = compared(programs, 9)
+    assert found.total >= 50
+    assert found.agreeing >= 0.9 * found.total, found.differing
 
 
 HEAD = """func.func @k(%l: memref<?xi8>, %w: memref<?xi8>, %x: memref<?xf32>, %o: memref<?xTYPE>, %g0: i32, %g1: i32,
