@@ -39,7 +39,7 @@ def register() -> None:
         add: Any = register_graph_pattern(
             pattern,
             extra_check=_is_linear,
-            pass_dict=post_grad.pass_patterns[_LAST_PASSES],  # type: ignore[arg-type]
+            pass_dict=post_grad.pass_patterns[_LAST_PASSES],
         )
         add(replace)
     _lower_any_weight()
