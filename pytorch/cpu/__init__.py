@@ -7,6 +7,7 @@ Inductor, which is slow. Without it (``TORCH_DEVICE_BACKEND_AUTOLOAD=0``), progr
 from __future__ import annotations
 
 import importlib
+import warnings
 
 from triton_porting_kit.toolchain.importing import after_import
 
@@ -25,7 +26,19 @@ def register() -> None:
 
 
 def _call(part: str) -> None:
-    importlib.import_module(f"{__name__}.{part}").register()
+    try:
+        importlib.import_module(f"{__name__}.{part}").register()
+    except (
+        ImportError,
+        AttributeError,
+        LookupError,
+        TypeError,
+    ) as error:  # another release of torch; importing it must not fail
+        warnings.warn(
+            f"this release of torch is not as the kit's {part}.py expects it ({error}): torch.compile for CPU tensors "
+            "works, but slower; docs/pytorch.md lists the releases that were tested",
+            stacklevel=2,
+        )
 
 
 def is_ours() -> bool:

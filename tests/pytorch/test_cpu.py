@@ -37,6 +37,14 @@ def code_of(function: Any, *inputs: Any) -> tuple[Any, str]:
     return result, "\n".join(codes)
 
 
+def test_another_release_of_torch_is_said_and_breaks_no_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor import lowering
+
+    monkeypatch.delattr(lowering, "use_two_step_variance")
+    with pytest.warns(UserWarning, match=r"variance\.py expects.*use_two_step_variance"):
+        cpu._call("variance")
+
+
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[list[dict[str, int]]]:
     """The blocks that were measured, for each kernel with several."""

@@ -30,7 +30,7 @@ def cost(tensor: Tensor, known: dict[Tensor, int]) -> int:
     return value
 
 
-def kept_instead(tensor: Tensor, block: Block, is_kept: Callable[[Tensor], bool]) -> list[Tensor]:
+def kept_instead(tensor: Tensor, block: Block | None, is_kept: Callable[[Tensor], bool]) -> list[Tensor]:
     """What to keep in scratch so that an element of `tensor` costs little.
 
     These are the parts with fewer elements, which are spread over it, as far as they `is_kept` themselves; or the
