@@ -41,7 +41,7 @@ def test_own_template_has_what_begins_with_a_dot() -> None:
     names = {name for name, _, _ in Template.own().files()}
     assert {
         "copier.yml",
-        "template/.github/workflows/conformance.yml",
+        "template/.github/workflows/conformance.yml.jinja",
         "template/.gitignore.jinja",
         "template/.clang-format",
         "template/.ci/run.jinja",

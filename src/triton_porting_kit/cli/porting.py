@@ -20,6 +20,8 @@ tpk new acme --shape cores
 
 tpk new acme --shape mlir
 
+tpk new acme --shape opencl
+
 A name consists of 1 to 24 ASCII letters, digits and single dashes and begins with a letter. Names that are taken are
 refused.
 """
@@ -45,7 +47,8 @@ def new(
         typer.Option(
             help="npu: cores with scratchpads, DMA engines, and vector and matrix units, which a file describes. "
             "cores: cores that read global memory, as CPUs do. "
-            "mlir: a chip whose compiler is an external program that takes the form linalg."
+            "mlir: a chip whose compiler is an external program that takes the form linalg. "
+            "opencl: a chip whose runtime is OpenCL, with a compiler in its driver."
         ),
     ] = Shape.NPU,
     git: Annotated[
@@ -61,7 +64,7 @@ def new(
 
     The virtual NPU has the shape of your chip. In the shape npu, a file describes the chip's memories and units: the
     compiler plans with it, and the virtual NPU simulates it. In the shape mlir, a program of the repository stands in
-    for the vendor's compiler.
+    for the vendor's compiler. In the shape opencl, any OpenCL device takes the place of the chip.
 
     The repository contains a compiler, a launcher and a driver that you replace hook by hook, tests, a profile for the
     conformance suite, and the configuration of continuous integration. If the command fails, it leaves nothing behind.

@@ -27,6 +27,8 @@ class Shape(StrEnum):
     """Cores that read global memory, as CPUs do."""
     MLIR = "mlir"
     """A chip whose compiler is an external program that takes the form linalg."""
+    OPENCL = "opencl"
+    """A chip whose runtime is OpenCL, with a compiler in its driver."""
 
 
 @dataclass(frozen=True)

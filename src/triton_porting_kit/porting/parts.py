@@ -124,7 +124,9 @@ def _chip(repository: Repository) -> dict[str, _Judged]:
 
 
 def _library(repository: Repository) -> tuple[State, Place | None]:
-    """The runtime library that the extension is linked with."""
+    """The runtime library that the extension is linked with; the kit finds OpenCL's when it runs."""
+    if base := _opencl(repository):
+        return State.KIT, base
     sign = repository.line("CMakeLists.txt", r"^[^#]*(find_package\(\s*vnpu\b|\bvnpu::)")
     return (State.VIRTUAL, sign) if sign else (State.OWN, repository.line("CMakeLists.txt", "."))
 
@@ -176,6 +178,8 @@ def _behind(repository: Repository, name: str, cls: str | None = None) -> tuple[
 
 def _launcher(repository: Repository, hooks: Mapping[str, Part]) -> tuple[State, Place | None]:
     """The launcher. The kit's launchers call a hook, or a runtime routine whose name they are given."""
+    if base := _opencl(repository):
+        return State.KIT, base
     if symbol := repository.use("RuntimeSymbol"):
         return State.OWN, symbol
     names = ("GeneratedLauncher", "PackedLauncher", "PythonLauncher")
@@ -190,6 +194,8 @@ def _launcher(repository: Repository, hooks: Mapping[str, Part]) -> tuple[State,
 
 def _target(repository: Repository) -> tuple[State, Place | None]:
     """The target of loops and machine code. The virtual NPU's target is the CPU of this machine."""
+    if base := _opencl(repository):
+        return State.KIT, base
     if host := repository.attribute("CpuTarget", "host"):
         return State.VIRTUAL, host
     if named := repository.attribute("CpuTarget", "of") or repository.call("cpu_pipeline"):
@@ -200,6 +206,8 @@ def _target(repository: Repository) -> tuple[State, Place | None]:
 
 def _binary(repository: Repository) -> tuple[State, Place | None]:
     """The code that makes binaries. Shared objects for this machine are the virtual NPU's."""
+    if base := _opencl(repository):
+        return State.KIT, base
     is_virtual = _target(repository)[0] is State.VIRTUAL
     linked = repository.use("link_shared_object")
     if linked and is_virtual:
@@ -212,6 +220,12 @@ def _binary(repository: Repository) -> tuple[State, Place | None]:
     if system:
         return State.VIRTUAL, system
     return (State.KIT, linked) if linked else (State.OWN, _compiler(repository))
+
+
+def _opencl(repository: Repository) -> Place | None:
+    """The class that derives from the kit's OpenCL backend."""
+    found = repository.subclass("OpenCLBackend")
+    return found[0] if found else None
 
 
 def _compiler(repository: Repository) -> Place | None:

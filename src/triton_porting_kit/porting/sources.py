@@ -23,7 +23,7 @@ NATIVE = "_native"
 """The name of the extension module in the package."""
 VIRTUAL_ABILITY = "virtual-npu"
 """The ability that tests of generated repositories require if they test the virtual NPU."""
-_KIT_DEVICES = ("Device", "NativeDevice", "HostDevice", "HipDevice")
+_KIT_DEVICES = ("Device", "NativeDevice", "HostDevice", "HipDevice", "OpenCLDevice")
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,10 @@ class Repository:
     @cached_property
     def driver(self) -> str | None:
         """The name of the class that derives from `TritonDriver`."""
-        return next((name for name in self.classes if "TritonDriver" in self._foreign_bases(name)), None)
+        return next(
+            (name for name in self.classes if self._foreign_bases(name) & {"TritonDriver", "OpenCLDriver"}),
+            None,
+        )
 
     def place_of_class(self, name: str) -> Place:
         """The place of a class."""
