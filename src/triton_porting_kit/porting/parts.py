@@ -125,8 +125,8 @@ def _chip(repository: Repository) -> dict[str, _Judged]:
 
 def _library(repository: Repository) -> tuple[State, Place | None]:
     """The runtime library that the extension is linked with; the kit finds OpenCL's when it runs."""
-    if base := _opencl(repository):
-        return State.KIT, base
+    if inherited := _opencl(repository):
+        return State.KIT, inherited
     sign = repository.line("CMakeLists.txt", r"^[^#]*(find_package\(\s*vnpu\b|\bvnpu::)")
     return (State.VIRTUAL, sign) if sign else (State.OWN, repository.line("CMakeLists.txt", "."))
 
@@ -178,8 +178,8 @@ def _behind(repository: Repository, name: str, cls: str | None = None) -> tuple[
 
 def _launcher(repository: Repository, hooks: Mapping[str, Part]) -> tuple[State, Place | None]:
     """The launcher. The kit's launchers call a hook, or a runtime routine whose name they are given."""
-    if base := _opencl(repository):
-        return State.KIT, base
+    if inherited := _opencl(repository):
+        return State.KIT, inherited
     if symbol := repository.use("RuntimeSymbol"):
         return State.OWN, symbol
     names = ("GeneratedLauncher", "PackedLauncher", "PythonLauncher")
@@ -194,8 +194,8 @@ def _launcher(repository: Repository, hooks: Mapping[str, Part]) -> tuple[State,
 
 def _target(repository: Repository) -> tuple[State, Place | None]:
     """The target of loops and machine code. The virtual NPU's target is the CPU of this machine."""
-    if base := _opencl(repository):
-        return State.KIT, base
+    if inherited := _opencl(repository):
+        return State.KIT, inherited
     if host := repository.attribute("CpuTarget", "host"):
         return State.VIRTUAL, host
     if named := repository.attribute("CpuTarget", "of") or repository.call("cpu_pipeline"):
@@ -206,8 +206,8 @@ def _target(repository: Repository) -> tuple[State, Place | None]:
 
 def _binary(repository: Repository) -> tuple[State, Place | None]:
     """The code that makes binaries. Shared objects for this machine are the virtual NPU's."""
-    if base := _opencl(repository):
-        return State.KIT, base
+    if inherited := _opencl(repository):
+        return State.KIT, inherited
     is_virtual = _target(repository)[0] is State.VIRTUAL
     linked = repository.use("link_shared_object")
     if linked and is_virtual:
