@@ -26,7 +26,6 @@ class Tile:
     def __init__(self, rewriting: Rewriting, op: StructuredAccess[Any], body: Text) -> None:
         self.op, self.body = op, body
         self.shape = shape_of(op.tile) or ()
-        self.element = element_of(op.tile)
         rewriting.point_to(op, self.element)
         names = rewriting.names(op)
         self.base = names["base"][0]
@@ -45,6 +44,11 @@ class Tile:
         tells = bool(rewriting.convention.executable)
         found = [constant(stride) if tells else None for stride in strides]
         self._known_strides = [UNKNOWN if stride is None else str(stride) for stride in found]
+
+    @property
+    def element(self) -> str:
+        """The type of an element."""
+        return element_of(self.op.tile)
 
     @property
     def layout(self) -> str:
