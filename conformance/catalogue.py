@@ -44,6 +44,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "stress": ("stress.checks",),
     "torch": ("torch.opinfo", "torch.models", "torch.memory", "torch.streams"),
     "public": ("public.table",),
+    "distributed": ("distributed.checks",),
 }
 """By level, the modules of this package whose `CHECKS` form the level."""
 

@@ -62,6 +62,12 @@ LEVELS = {
             "Published kernels are not compiled without a device.",
             optional=True,
         ),
+        Level(
+            "distributed",
+            "Ranks share symmetric memory, keep its order, and report a lost rank; collectives give the right results.",
+            "Groups of ranks are not tried without a device.",
+            optional=True,
+        ),
     )
 }
 """By name."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from workers import Workers
+
+from triton_porting_kit.conformance.distributed.workers import Workers
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +19,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def workers(cache: Path) -> Iterator[Workers]:
     """Four processes, for groups of up to four ranks. Tests that lose one start their own."""
-    found = Workers(4, cache)
+    found = Workers(4, cache, programs=Path(__file__).parent)
     yield found
     found.close()

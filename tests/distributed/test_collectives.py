@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from workers import Workers
+
+from triton_porting_kit.conformance.distributed.workers import Workers
 
 pytest.importorskip("torch")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import rank_programs
-from workers import Failed, Workers
+
+from triton_porting_kit.conformance.distributed import ranks as rank_programs
+from triton_porting_kit.conformance.distributed.workers import Failed, Workers
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import platform
 
-import litmus_programs
 import pytest
-from workers import Workers
+
+from triton_porting_kit.conformance.distributed import litmus as litmus_programs
+from triton_porting_kit.conformance.distributed.workers import Workers
 
 x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="is only said of x86-64")
 

@@ -1,7 +1,7 @@
 """Processes that act as ranks: each runs the functions that it is told, in a group with others.
 
-A worker reads lines of JSON: the function, its arguments, its rank, and the folder where the ranks meet. It answers with the
-result, or the error's type and text.
+A worker reads lines of JSON: the function, its arguments, its rank, and the folder where the ranks meet. It answers
+with the result, or the error's type and text.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-SECONDS = 60.0
-"""How long ranks wait for each other in tests."""
+SECONDS = 120.0
+"""How long ranks wait for each other."""
 
 
 class Failed(Exception):
@@ -28,16 +27,18 @@ class Failed(Exception):
 class Workers:
     """Several worker processes."""
 
-    def __init__(self, count: int, cache: Path) -> None:
-        environment = os.environ | {
-            "TRITON_DEFAULT_BACKEND": "cpu",
-            "TRITON_CACHE_DIR": str(cache),
-            "TPK_NUM_THREADS": "1",
-            "PYTHONPATH": str(HERE),
-        }
+    def __init__(
+        self, count: int, cache: Path | None = None, backend: str = "cpu", programs: Path | None = None
+    ) -> None:
+        """`cache`: of kernels; None: that of this process. `programs`: a folder with more modules of functions."""
+        environment = os.environ | {"TRITON_DEFAULT_BACKEND": backend, "TPK_NUM_THREADS": "1"}
+        if cache is not None:
+            environment["TRITON_CACHE_DIR"] = str(cache)
+        if programs is not None:
+            environment["PYTHONPATH"] = str(programs)
         self.processes = [
             subprocess.Popen(
-                [sys.executable, __file__],
+                [sys.executable, "-m", __name__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

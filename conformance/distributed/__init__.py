@@ -1,0 +1,1 @@
+"""Checks of groups of several ranks, each a process."""
