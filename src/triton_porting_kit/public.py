@@ -23,6 +23,8 @@ MODULES = (
     "driver.opencl",
     "pytorch",
     "backends.cpu.libdevice",
+    "backends.opencl.compiler",
+    "backends.opencl.driver",
 )
 """Modules whose names are public unless they begin with an underscore."""
 

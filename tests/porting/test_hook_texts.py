@@ -20,7 +20,6 @@ from triton_porting_kit.porting.sources import Repository
 from triton_porting_kit.porting.status import REPORTS
 from triton_porting_kit.public import is_public
 
-
 #: The shapes whose repository has a device of its own; that of `opencl` is the kit's.
 OWN_DEVICES = [shape for shape in Shape if shape is not Shape.OPENCL]
 
