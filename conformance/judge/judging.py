@@ -128,18 +128,15 @@ class _Judging:
             self.evidence["printed"] = process.printed
         if not opened or all(call["failure"] for call in self.evidence["calls"]):
             return
-        if self.request.quick and findings(self.evidence):
-            return
-        self.progress("calling the candidate with launches disabled")
-        self._muted()
-        if self.request.quick and findings(self.evidence):
-            return
-        self.progress("recording the operands of the candidate's kernels")
-        self._recorded()
-        if self.request.quick and findings(self.evidence):
-            return
-        self.progress("measuring the judge's own overhead")
-        self._control()
+        for says, phase in (
+            ("calling the candidate with launches disabled", self._muted),
+            ("recording the operands of the candidate's kernels", self._recorded),
+            ("measuring the judge's own overhead", self._control),
+        ):
+            if self.request.quick and findings(self.evidence):
+                break
+            self.progress(says)
+            phase()
         if any(item["code"] in TIMES for item in findings(self.evidence)):
             self.progress("repeating timed calls to confirm suspicious times")
             self._again()

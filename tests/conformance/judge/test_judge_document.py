@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from judge_helpers import HERE, judged
 
 from triton_porting_kit.conformance.judge import document
 from triton_porting_kit.conformance.judge.errors import EvidenceError
-from triton_porting_kit.conformance.judge.process import Nursery
+from triton_porting_kit.conformance.judge.process import Answer, CandidateProcess, Nursery
 
 WRONG = (HERE / "cheats" / "first_half.py").read_bytes()
 
@@ -40,7 +41,7 @@ def changed(written: Path, tmp_path: Path, change: Callable[[dict[str, Any]], No
 def test_it_agrees(written: Path) -> None:
     data, found = document.disagreements(written)
     assert found == []
-    assert data["verdict"] == "wrong"
+    assert data["verdict"] == "wrong", data["findings"]
 
 
 def passed(data: dict[str, Any]) -> None:
@@ -94,3 +95,25 @@ def test_damaged_arrays_are_found(written: Path, tmp_path: Path) -> None:
     (tmp_path / document.NAME).write_text(json.dumps(data))
     with pytest.raises(EvidenceError, match="damaged"):
         document.disagreements(tmp_path)
+
+
+def test_a_quick_judgement_repeats_suspicious_times(
+    nursery: Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other load on the machine interrupts the first timed calls after their last event."""
+    call = CandidateProcess.call
+    timed = 0
+
+    def interrupted(self: CandidateProcess, *args: Any, check: bool, **options: Any) -> Answer:
+        nonlocal timed
+        answer = call(self, *args, check=check, **options)
+        timed += not check
+        if not check and timed <= 4:
+            answer.said["wall"] += 0.02
+            answer = dataclasses.replace(answer, window=answer.window + 0.02)
+        return answer
+
+    monkeypatch.setattr(CandidateProcess, "call", interrupted)
+    evidence, _ = judged(nursery, WRONG, "softmax", quick=True)
+    assert timed > 4
+    assert evidence["verdict"] == "wrong", evidence["findings"]

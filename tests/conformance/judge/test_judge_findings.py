@@ -1,4 +1,4 @@
-"""Findings of time, from made-up evidence."""
+"""Findings of times and errors, from made-up evidence."""
 
 from __future__ import annotations
 
@@ -60,6 +60,18 @@ def test_the_roof(seconds: float, expected: list[str]) -> None:
 @pytest.mark.parametrize("wall", [-1.0, 1.0])
 def test_times_that_cannot_be(wall: float) -> None:
     assert "hidden" in codes(evidence([wall] * 16, [11 * MS] * 16))
+
+
+@pytest.mark.parametrize(
+    ("likes", "expected"),
+    [([0.9] + [0.1] * 23, []), ([0.9], []), ([0.9, 0.8], ["lowered"]), ([0.9] * 8 + [0.1] * 8, ["lowered"])],
+)
+def test_errors_that_look_lowered(likes: list[float], expected: list[str]) -> None:
+    """One call may look so by chance; a kernel that rounds its operands does so in each call of a case."""
+    found = evidence([10 * MS] * len(likes), [11 * MS] * len(likes))
+    for call, like in zip(found["calls"], likes, strict=True):
+        call["comparisons"] = [{"differ": 0, "lowered": {"bf16": like}}]
+    assert codes(found) == expected
 
 
 def test_verdicts() -> None:
