@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from triton_porting_kit.conformance.public.markdown import not_right, table
+from triton_porting_kit.conformance.public.markdown import caught, not_right, table
 from triton_porting_kit.conformance.public.results import FAULTS, Result, merged, results_of
 from triton_porting_kit.conformance.report.model import Report
 
@@ -37,7 +37,7 @@ def section(others: Sequence[Sequence[Report]], here: Report, own: Iterable[Resu
         "differs from *What is not right*; for other backends all of it is.\n"
     )
     same = {_key(result) for result in own}
-    rows, failed = [], {}
+    rows, failed, caught_by = [], {}, {}
     for runs in others:
         results = merged(result for run in runs for result in results_of(run.records))
         counts = Counter(result.verdict for result in results)
@@ -54,6 +54,7 @@ def section(others: Sequence[Sequence[Report]], here: Report, own: Iterable[Resu
         )
         place = f"{_all(runs, 'backend')}, Triton {_all(runs, 'triton_version')}"
         known = same if runs[0].run["backend"] == here.run["backend"] else frozenset()
+        caught_by[place] = results
         failed[place] = [r for r in results if r.verdict != "right" and _key(r) not in known]
     yield from table(
         (
@@ -76,6 +77,8 @@ def section(others: Sequence[Sequence[Report]], here: Report, own: Iterable[Resu
         if results:
             yield f"Not right on {place}:\n"
             yield from not_right(results)
+    for place, results in caught_by.items():
+        yield from caught(results, f" on {place}")
 
 
 def _key(result: Result) -> tuple[str, ...]:

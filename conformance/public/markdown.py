@@ -40,3 +40,16 @@ def not_right(results: Iterable[Result]) -> Iterator[str]:
             for (collection, entry, verdict, reason), variants in groups.items()
         ],
     )
+
+
+def caught(results: Iterable[Result], where: str) -> Iterator[str]:
+    """A list of the compile errors that packages caught, if there are any: those lost an optimization in silence."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for result in results:
+        for message in result.caught:
+            groups.setdefault((result.collection, result.entry, short(message)), []).append(result.variant)
+    if groups:
+        yield f"Compile errors that packages caught{where}:\n"
+        for (collection, entry, message), variants in groups.items():
+            yield f"- {collection}, `{entry}` ({', '.join(dict.fromkeys(variants))}): {message}"
+        yield ""

@@ -16,7 +16,7 @@ from pathlib import Path
 from triton_porting_kit.conformance.public import elsewhere
 from triton_porting_kit.conformance.public.entries import VERDICTS
 from triton_porting_kit.conformance.public.findings import FINDINGS
-from triton_porting_kit.conformance.public.markdown import not_right, table
+from triton_porting_kit.conformance.public.markdown import caught, not_right, table
 from triton_porting_kit.conformance.public.results import (
     FAULTS,
     Result,
@@ -161,6 +161,7 @@ def _speed(results: Sequence[Result], threads: Sequence[int], picture: str) -> I
 def _failures(results: Sequence[Result]) -> Iterator[str]:
     yield "## What is not right\n"
     yield from not_right(results)
+    yield from caught(results, "")
 
 
 def _findings(results: Sequence[Result]) -> Iterator[str]:

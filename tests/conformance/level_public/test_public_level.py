@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import re
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from triton_porting_kit.conformance.context import Context, Session
 from triton_porting_kit.conformance.execution.selection import select
 from triton_porting_kit.conformance.memory import HostMemory
-from triton_porting_kit.conformance.public import checks, packages, results, table
+from triton_porting_kit.conformance.public import checks, markdown, packages, results, table
 from triton_porting_kit.conformance.public.command import selections
 from triton_porting_kit.conformance.public.entries import Case, Collection, cases_of
 from triton_porting_kit.conformance.public.hosts import Host
@@ -96,6 +97,11 @@ def test_compile_errors_that_were_caught(planted: Any) -> None:
     assert (result.verdict, status) == ("right", Status.PASS)
     assert len(result.caught) == 1
     assert "not on this device" in result.caught[0]
+    heading, line, _ = markdown.caught([result, result], " on acme")
+    assert heading.startswith("Compile errors that packages caught on acme")
+    assert line.startswith("- planted, `hidden` (float32): ")
+    assert "not on this device" in line
+    assert not [*markdown.caught([dataclasses.replace(result, caught=())], "")]
 
 
 def test_crashes_and_hangs(planted: Any) -> None:
