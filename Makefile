@@ -141,7 +141,7 @@ bench-inductor: $(VENV)/.installed ## compile models for the CPU by Triton and b
 bench-chip: $(VENV)/.installed ## time kernels on the virtual chip n1 by its clock, beside kernels written by hand in C
 	$(BIN)/python -m benchmarks.chip
 
-bench-opencl: $(VENV)/.installed ## time launches and a kernel on OpenCL, beside a host loop and a kernel written by hand
+bench-opencl: $(VENV)/.installed ## time launches and kernels on OpenCL, beside a host loop, a kernel written by hand and the CPU backend
 	$(BIN)/python -m benchmarks.opencl
 
 bench-counts: $(VENV)/.installed ## count instructions of compiling and launching, against a baseline; needs valgrind

@@ -61,6 +61,7 @@ class OpenCLBackend(PipelineBackend):
             "opencl_buffers": bool(info and not info.shares_memory),
             "vector_bytes": _vector_bytes(info.vector_bytes if info else 0),
             "work_items": int(os.environ.get(WORK_ITEMS, "0")),
+            "sub_group_size": max(_sub_group_sizes(info)) if info and info.is_gpu else 1,
         }
 
     def pipeline(self, options: Any) -> Pipeline:
@@ -79,6 +80,7 @@ class OpenCLBackend(PipelineBackend):
                 buffers=options.opencl_buffers,
                 work_items=work_items,
                 local_bytes=info.local_memory_bytes if info else 0,
+                sub_group=self._sub_group(options, work_items),
             ).until("opencl")
             for size in VECTOR_BYTES
             if size <= options.vector_bytes
@@ -110,13 +112,24 @@ class OpenCLBackend(PipelineBackend):
         most = info.largest_group if info else asked
         return min(asked, 1 << most.bit_length() - 1)
 
+    def _sub_group(self, options: Any, work_items: int) -> int:
+        """The work-items in a sub-group: as asked for, or as many as a smaller work-group allows; 1 for none."""
+        info, asked = _info(self.target.arch), int(options.sub_group_size)
+        sizes = {1, asked} if info is None else _sub_group_sizes(info)
+        if asked not in sizes or asked & (asked - 1):
+            raise OptionError(
+                f"sub_group_size is {asked}",
+                remedy=f"give one of {', '.join(map(str, sorted(sizes - {asked})))}",
+            )
+        return max(size for size in sizes if size <= min(asked, work_items) and not size & (size - 1))
+
     def _build(self, source: Any, metadata: MutableMapping[str, Any], *, buffers: bool) -> bytes:
         """The container of a kernel. Raises `CompilationError` at the kernel's line where the driver refuses it."""
         from triton_porting_kit.driver.opencl import BuildFailure, Container, build_source
 
         text, name, info = str(source), str(metadata["name"]), _info(self.target.arch)
         symbols = opencl_symbols(text)
-        (scratch, _), (_, *pointers), (work_items, is_local) = (
+        (scratch, _), (_, *pointers), (work_items, is_local, *_) = (
             next((values for key, values in symbols.items() if key.endswith(suffix)), (1, 0))
             for suffix in ("scratch_bytes", "pointers", "work_group")
         )
@@ -152,6 +165,11 @@ class OpenCLBackend(PipelineBackend):
             source_digest(f"triton_porting_kit.{package}") for package in ("compiler", "backends.opencl")
         )
         return "-".join((__version__, *digests, toolchain_versions()))
+
+
+def _sub_group_sizes(info: Any) -> set[int]:
+    """The sizes of sub-groups that kernels may ask for, and 1; only OpenCL C 3.0 has their functions everywhere."""
+    return {1, *(info.sub_group_sizes if "CL3.0" in info.build_options else ())}
 
 
 def _info(arch: object) -> Any:

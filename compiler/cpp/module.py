@@ -78,9 +78,9 @@ def _opencl(emitter: Emitter, exported: list[Any], kernels: list[str]) -> list[s
     numbers = opencl.symbols("\n".join(lines))
     for symbol in kernels:
         name = names.in_ascii(symbol)
-        work_items, is_local = numbers.get(name + kernel.WORK_GROUP, (1, 0))
+        work_items, is_local, sub_group = numbers.get(name + kernel.WORK_GROUP, (1, 0, 1))
         scratch, cleared = numbers[name + kernel.SCRATCH]
-        shape = opencl.Shape(scratch, cleared, work_items, bool(is_local))
+        shape = opencl.Shape(scratch, cleared, work_items, bool(is_local), sub_group)
         _, *offsets = numbers[name + kernel.POINTERS]
         lines += ["", *opencl.entry(symbol, shape, emitter.lines, offsets if emitter.buffers else ())]
     return lines

@@ -66,6 +66,10 @@ _ROUTINES = {
     kernel.WORK_ITEM: f"static inline u64 {kernel.WORK_ITEM}(void) {{ return get_local_id(0); }}",
     kernel.BARRIER: f"static inline void {kernel.BARRIER}(void) "
     "{ barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }",
+    kernel.SUB_GROUP_ITEM: f"static inline u64 {kernel.SUB_GROUP_ITEM}(void) "
+    "{ return get_sub_group_id() * get_max_sub_group_size() + get_sub_group_local_id(); }",
+    kernel.SUB_GROUP_BARRIER: f"static inline void {kernel.SUB_GROUP_BARRIER}(void) "
+    "{ sub_group_barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }",
 }
 
 
@@ -99,13 +103,14 @@ def buffer_name(offset: int) -> str:
 class Shape:
     """What a kernel needs to run: bytes of scratch, how many of them must be zero, and the work-items of a work-group.
 
-    `is_local`: scratch is in local memory.
+    `is_local`: scratch is in local memory. `sub_group` is the number of work-items in a sub-group; 1 if it may be any.
     """
 
     scratch: int
     cleared: int
     work_items: int = 1
     is_local: bool = False
+    sub_group: int = 1
 
 
 def entry(symbol: str, shape: Shape, body: list[str], pointers: Sequence[int]) -> list[str]:
@@ -149,9 +154,13 @@ def _comment(shape: Shape) -> str:
 
 
 def _attribute(shape: Shape) -> str:
-    return (
+    group = (
         f"__attribute__((reqd_work_group_size({shape.work_items}, 1, 1)))\n" if shape.work_items > 1 else ""
     )
+    sub_group = (
+        f"__attribute__((intel_reqd_sub_group_size({shape.sub_group})))\n" if shape.sub_group > 1 else ""
+    )
+    return group + sub_group
 
 
 def _stride(shape: Shape) -> int:

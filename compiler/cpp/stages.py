@@ -72,6 +72,7 @@ def cpp_pipeline(
     buffers: bool = False,
     work_items: int = 1,
     local_bytes: int = 0,
+    sub_group: int = 1,
 ) -> Pipeline:
     """``ttir`` → ``structured`` → ``loops`` → `dialect` → `binary`; see `cpp_stages`.
 
@@ -79,7 +80,7 @@ def cpp_pipeline(
     and the sum that it is added to are rounded once, by ``__builtin_fma``: for chips that have the instruction.
     `threads` is as in `cpu_pipeline`. With more than one of `work_items`, a power of two, a stage ``simt`` comes before
     OpenCL C: the work-items of a work-group run a program together, with scratch in local memory where it takes at most
-    `local_bytes`.
+    `local_bytes`. If a sub-group has `sub_group` of them, what only one does needs no barrier of the work-group.
     """
     front = cpu_pipeline(
         target or CpuTarget.portable(),
@@ -92,18 +93,18 @@ def cpp_pipeline(
 
         front = front.replace("loops", without_numbers(front.stages[-1]))
     last = cpp_stages(command, binary=binary, timeout=timeout, dialect=dialect, buffers=buffers)
-    together = () if work_items == 1 else (_simt_stage(work_items, local_bytes),)
+    together = () if work_items == 1 else (_simt_stage(work_items, local_bytes, sub_group),)
     return Pipeline((*front.stages, *together, *last))
 
 
-def _simt_stage(work_items: int, local_bytes: int) -> Stage:
+def _simt_stage(work_items: int, local_bytes: int, sub_group: int) -> Stage:
     """The stage that distributes the loops over work-items."""
 
     def run(source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import defects, simt
 
         with defects.blamed("simt", metadata):
-            return simt.distribute(source, work_items, local_bytes)
+            return simt.distribute(source, work_items, local_bytes, sub_group)
 
     def check(artefact: Any) -> None:
         from triton_porting_kit.compiler import artefacts

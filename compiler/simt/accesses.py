@@ -54,8 +54,41 @@ class Accesses:
         """The accesses to the other memories."""
         return replace(self, reads=self.reads - {memory}, writes=self.writes - {memory})
 
+    def meets(self, earlier: Accesses) -> bool:
+        """Whether it reads what was written, or writes what was read or written."""
+        return bool(self.reads & earlier.writes or self.writes & (earlier.reads | earlier.writes))
+
 
 NONE = Accesses()
+
+
+@dataclass(frozen=True)
+class Since:
+    """What work-items have accessed after the last barrier of the work-group.
+
+    `narrow` is what only the first sub-group has accessed, and `recent` the part of it after its own last barrier.
+    """
+
+    wide: Accesses = NONE
+    narrow: Accesses = NONE
+    recent: Accesses = NONE
+
+    @property
+    def all(self) -> Accesses:
+        return self.wide | self.narrow
+
+    def __or__(self, other: Since) -> Since:
+        return Since(self.wide | other.wide, self.narrow | other.narrow, self.recent | other.recent)
+
+    def after(self, found: Accesses, *, is_narrow: bool) -> Since:
+        """With the accesses of one more operation, which may be the first sub-group's alone."""
+        if is_narrow:
+            return replace(self, narrow=self.narrow | found, recent=self.recent | found)
+        return replace(self, wide=self.wide | found)
+
+    def without(self, memory: str) -> Since:
+        """What was accessed of the other memories."""
+        return Since(*(each.without(memory) for each in (self.wide, self.narrow, self.recent)))
 
 
 def inner(operation: Any) -> Iterator[Any]:

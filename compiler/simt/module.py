@@ -18,17 +18,18 @@ _SCRATCH, _BEGIN = 1, 2
 """Positions of parameters of the kernel's function."""
 
 
-def distribute(loops: object, work_items: int, local_bytes: int) -> Parsed:
+def distribute(loops: object, work_items: int, local_bytes: int, sub_group: int = 1) -> Parsed:
     """A loops artefact, or its text, whose loops over points were marked, for `work_items` work-items.
 
-    `work_items` is a power of two above 1. The kernel then calls the routines `abi.kernel.WORK_ITEM` and
-    `abi.kernel.BARRIER`, and exports ``NAME__work_group``: the work-items, and 1 if scratch, which belongs to a
-    work-group, takes at most `local_bytes` and can be in local memory.
+    `work_items` is a power of two above 1. A sub-group has `sub_group` of them, a power of two; 1 if there are none. A
+    kernel calls the routines `abi.kernel.WORK_ITEM` and `abi.kernel.BARRIER`, or also those for sub-groups. It
+    exports ``NAME__work_group``: the work-items; 1 if scratch, which belongs to a work-group, takes at most
+    `local_bytes` and can be in local memory; and `sub_group`, or 1 if sub-groups may have any size.
     """
     text = str(loops)
     module = mlir_module(loops)
     with module.context:
-        _rewrite(module, work_items, local_bytes)
+        _rewrite(module, work_items, local_bytes, sub_group)
         verify(module)
     result = commented(module, text)
     return Parsed(result, parse_mlir(result))
@@ -38,7 +39,7 @@ class _TwoSpaces(Exception):
     """A pointer may be in scratch or elsewhere."""
 
 
-def _rewrite(module: Any, work_items: int, local_bytes: int) -> None:
+def _rewrite(module: Any, work_items: int, local_bytes: int, sub_group: int) -> None:
     function = next(op for op in _top(module) if op.name == "llvm.func" and len(op.regions[0].blocks))
     name = str(function.attributes["sym_name"]).strip('"')
     size = next(op for op in _top(module) if str(op.attributes["sym_name"]) == f'"{name}{kernel.SCRATCH}"')
@@ -58,16 +59,21 @@ def _rewrite(module: Any, work_items: int, local_bytes: int) -> None:
     first = writer.equal(item, writer.integer(0))
     slots = writer.address(body.arguments[_SCRATCH], scratch)
     distribution = Distribution(survey, writer, item, work_items)
-    group = Group(survey, writer, distribution, first, slots, programs if apart else None)
+    group = Group(survey, writer, distribution, first, slots, programs if apart else None, sub_group)
     group.block(body)
     total = scratch + group.used * SLOT
     size.attributes["value"] = mlir.ir.Attribute.parse(f"dense<[{total}, {cleared}]> : tensor<2xi64>")
-    numbers = [work_items, int(apart and total <= local_bytes)]
+    routines = [f"@{kernel.BARRIER}()"]
+    if group.uses_sub_groups:
+        item.owner.attributes["callee"] = mlir.ir.FlatSymbolRefAttr.get(kernel.SUB_GROUP_ITEM)
+        routines += [f"@{kernel.SUB_GROUP_BARRIER}()", f"@{kernel.SUB_GROUP_ITEM}() -> i64"]
+    else:
+        routines.append(f"@{kernel.WORK_ITEM}() -> i64")
+    numbers = [work_items, int(apart and total <= local_bytes), sub_group if group.uses_sub_groups else 1]
     for line in (
-        f"llvm.mlir.global external constant @{name}{kernel.WORK_GROUP}(dense<{numbers}> : tensor<2xi64>) : "
-        "!llvm.array<2 x i64>",
-        f"llvm.func @{kernel.WORK_ITEM}() -> i64",
-        f"llvm.func @{kernel.BARRIER}()",
+        f"llvm.mlir.global external constant @{name}{kernel.WORK_GROUP}(dense<{numbers}> : tensor<3xi64>) : "
+        "!llvm.array<3 x i64>",
+        *(f"llvm.func {routine}" for routine in routines),
     ):
         mlir.ir.InsertionPoint(function).insert(mlir.ir.Operation.parse(line))
 

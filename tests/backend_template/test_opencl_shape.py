@@ -12,6 +12,7 @@ import pytest
 from generated import Maker, Repository
 from installing import GROUP, pip, run
 
+from triton_porting_kit.backends import opencl
 from triton_porting_kit.driver.opencl import has_platforms
 
 pytestmark = GROUP
@@ -40,9 +41,15 @@ def test_there_is_no_native_code_and_nothing_of_the_virtual_npu(made: Repository
         assert not text.endswith("\n\n"), name
 
 
+def test_it_declares_what_the_kit_s_backend_does(made: Repository) -> None:
+    """Both have the same compiler."""
+    limits = Path(opencl.__file__).with_name("conformance.toml").read_text()
+    assert made.sources[f"src/{made.names.package}/conformance.toml"] == limits
+
+
 def test_status_and_update_know_the_shape(made: Repository, fresh: Path) -> None:
     status = json.loads(run([fresh / "tpk", "status", "--json"], cwd=made.path))
-    assert {part["state"] for part in status["parts"] if part["name"] != "tests"} == {"the kit's"}
+    assert {part["state"] for part in status["parts"]} == {"the kit's"}
     assert "Up to date" in run([fresh / "tpk", "update", made.path])
 
 

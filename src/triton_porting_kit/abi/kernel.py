@@ -35,6 +35,8 @@ MATHEMATICS = "tpk_math_"
 
 WORK_ITEM, BARRIER = "tpk_work_item", "tpk_barrier"
 """Routines of OpenCL C's text: the number of the work-item in its work-group, and a barrier of the work-group."""
+SUB_GROUP_ITEM, SUB_GROUP_BARRIER = "tpk_sub_group_item", "tpk_sub_group_barrier"
+"""The same number, counted so that a sub-group has consecutive work-items, and a barrier of the sub-group."""
 
 STATUS_WORDS, STATUS_TEXT = 1024, 32
 """The length of the status of a kernel in OpenCL C, in numbers of 32 bits, and where an assertion's text begins."""

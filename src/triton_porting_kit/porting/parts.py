@@ -20,6 +20,7 @@ from triton_porting_kit.driver import HOOKS
 from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.porting.native_sources import Place
 from triton_porting_kit.porting.sources import Repository
+from triton_porting_kit.porting.template import Template
 
 _VIRTUAL = re.compile(r"\bvnpu_(?!last_error\b|status_name\b)\w+\s*\(")
 """A call of the virtual NPU's runtime, except calls that only get error texts."""
@@ -57,6 +58,9 @@ class Part:
             "results": {str(status): count for status, count in (self.results or {}).items()},
         }
 
+
+OWN_STAGES = "OWN_STAGES"
+"""In repositories of the shape opencl: the stages of the vendor, by name."""
 
 _LAUNCHER_CHECKS = ("runtime/arguments/*", "runtime/structures/*", "runtime/grids/*", "runtime/refusals/*")
 _ACTIVE_CHECKS = ("registration/discovery/driver-active",)
@@ -125,8 +129,8 @@ def _chip(repository: Repository) -> dict[str, _Judged]:
 
 def _library(repository: Repository) -> tuple[State, Place | None]:
     """The runtime library that the extension is linked with; the kit finds OpenCL's when it runs."""
-    if inherited := _opencl(repository):
-        return State.KIT, inherited
+    if _opencl(repository):
+        return State.KIT, repository.place_of_class(repository.device)
     sign = repository.line("CMakeLists.txt", r"^[^#]*(find_package\(\s*vnpu\b|\bvnpu::)")
     return (State.VIRTUAL, sign) if sign else (State.OWN, repository.line("CMakeLists.txt", "."))
 
@@ -178,8 +182,9 @@ def _behind(repository: Repository, name: str, cls: str | None = None) -> tuple[
 
 def _launcher(repository: Repository, hooks: Mapping[str, Part]) -> tuple[State, Place | None]:
     """The launcher. The kit's launchers call a hook, or a runtime routine whose name they are given."""
-    if inherited := _opencl(repository):
-        return State.KIT, inherited
+    driver = repository.driver
+    if _opencl(repository) and driver and not repository.method("launcher_cls", driver):
+        return State.KIT, repository.place_of_class(driver)
     if symbol := repository.use("RuntimeSymbol"):
         return State.OWN, symbol
     names = ("GeneratedLauncher", "PackedLauncher", "PythonLauncher")
@@ -195,7 +200,8 @@ def _launcher(repository: Repository, hooks: Mapping[str, Part]) -> tuple[State,
 def _target(repository: Repository) -> tuple[State, Place | None]:
     """The target of loops and machine code. The virtual NPU's target is the CPU of this machine."""
     if inherited := _opencl(repository):
-        return State.KIT, inherited
+        own = repository.key(OWN_STAGES, ("ttir", "structured", "loops", "simt", "opencl"))
+        return (State.OWN, own) if own else (State.KIT, inherited)
     if host := repository.attribute("CpuTarget", "host"):
         return State.VIRTUAL, host
     if named := repository.attribute("CpuTarget", "of") or repository.call("cpu_pipeline"):
@@ -207,7 +213,8 @@ def _target(repository: Repository) -> tuple[State, Place | None]:
 def _binary(repository: Repository) -> tuple[State, Place | None]:
     """The code that makes binaries. Shared objects for this machine are the virtual NPU's."""
     if inherited := _opencl(repository):
-        return State.KIT, inherited
+        own = repository.key(OWN_STAGES, ("clbin",))
+        return (State.OWN, own) if own else (State.KIT, inherited)
     is_virtual = _target(repository)[0] is State.VIRTUAL
     linked = repository.use("link_shared_object")
     if linked and is_virtual:
@@ -237,7 +244,20 @@ def _tests(repository: Repository) -> tuple[State, Place | None]:
     about = [test for test in repository.tests if test.about_virtual]
     if about:
         return State.VIRTUAL, about[0].place
+    if _opencl(repository) and repository.tests:  # those of the template suit any device
+        template = _template_tests()
+        own = (test.place for test in repository.tests if test.name not in template)
+        place = next(own, None)
+        return (State.OWN, place) if place else (State.KIT, repository.tests[0].place)
     return State.OWN, repository.tests[0].place if repository.tests else None
+
+
+def _template_tests() -> frozenset[str]:
+    """The names of the template's tests."""
+    files = (Template.own().root / "template" / "tests").glob("*.jinja")
+    return frozenset(
+        name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(), re.M)
+    )
 
 
 # --- reports ---------------------------------------------------------------------------------------------

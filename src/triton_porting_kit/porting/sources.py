@@ -11,10 +11,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from triton_porting_kit import untrusted
+from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.native_device import NativeDevice
 from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.porting.native_sources import NativeSources, Place
@@ -23,7 +25,12 @@ NATIVE = "_native"
 """The name of the extension module in the package."""
 VIRTUAL_ABILITY = "virtual-npu"
 """The ability that tests of generated repositories require if they test the virtual NPU."""
-_KIT_DEVICES = ("Device", "NativeDevice", "HostDevice", "HipDevice", "OpenCLDevice")
+_KIT_DEVICES = {
+    "HostDevice": "triton_porting_kit.driver.host",
+    "HipDevice": "triton_porting_kit.driver.hip",
+    "OpenCLDevice": "triton_porting_kit.driver.opencl",
+}
+"""Complete devices of the kit, with their modules."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,11 @@ class Repository:
     @cached_property
     def device(self) -> str:
         """The name of the class with the hooks."""
-        devices = [name for name in self.classes if self._foreign_bases(name) & {*_KIT_DEVICES}]
+        devices = [
+            name
+            for name in self.classes
+            if self._foreign_bases(name) & {"Device", "NativeDevice", *_KIT_DEVICES}
+        ]
         bases = {_last_name(base) for name in devices for base in self.classes[name][1].bases}
         for name in devices:
             if name not in bases:
@@ -177,7 +188,7 @@ class Repository:
             if kit == "NativeDevice" and name in vars(NativeDevice):
                 natives = (name, "synchronize_all") if name == "synchronize" else (name,)
                 return Method(self.place_of_class(cls), natives, False, False)
-            if kit in _KIT_DEVICES and kit not in ("Device", "NativeDevice"):
+            if kit in _KIT_DEVICES and _has_hook(kit, name):
                 return Method(self.place_of_class(cls), (), False, False, kit)
         return None
 
@@ -245,6 +256,20 @@ class Repository:
                     return Place(self._name(path), node.lineno), node.value.value
         return None
 
+    def key(self, table: str, keys: tuple[str, ...]) -> Place | None:
+        """The first of some keys in a dictionary that is assigned to a variable, or that is set in it later."""
+
+        def is_it(node: ast.AST) -> bool:
+            if not isinstance(node, ast.Assign | ast.AnnAssign):
+                return False
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found = [each.slice for each in targets if _is_item_of(each, table)]
+            if isinstance(node.value, ast.Dict) and any(_last_name(each) == table for each in targets):
+                found += [each for each in node.value.keys if each]
+            return any(isinstance(each, ast.Constant) and each.value in keys for each in found)
+
+        return self._first(is_it)
+
     def _first(self, is_it: Callable[[ast.AST], bool]) -> Place | None:
         for path, module in self.modules.items():
             lines = [getattr(node, "lineno", 0) for node in ast.walk(module) if is_it(node)]
@@ -307,6 +332,16 @@ def _without_docstring(function: ast.FunctionDef) -> Iterator[ast.AST]:
 
 def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _has_hook(kit: str, name: str) -> bool:
+    """Whether a device of the kit has a hook, beyond the one of `Device`, which raises."""
+    device = getattr(import_module(_KIT_DEVICES[kit]), kit)
+    return getattr(device, name, None) is not getattr(Device, name, None)
+
+
+def _is_item_of(node: ast.expr, table: str) -> TypeGuard[ast.Subscript]:
+    return isinstance(node, ast.Subscript) and _last_name(node.value) == table
 
 
 def _names_virtual(node: ast.AST) -> bool:

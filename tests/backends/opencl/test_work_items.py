@@ -19,6 +19,8 @@ from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.places import DevicePlace
 
 COUNTS = [8, 64]
+SINGLE = [(1, "float32"), (1, "float32"), (1, "int32"), (1024, "float32"), (1024, "float32")]
+"""The sizes and types of the results of `of_a_row`."""
 
 CASES = [
     cases.softmax_case(17, 781, "bfloat16"),
@@ -63,6 +65,24 @@ def test_reductions_and_scans_of_a_row(items: int, n: int, opencl: OpenCLDevice)
     container = Container.unpack(compiled.asm["clbin"])
     assert container.work_items == items
     assert container.local_bytes > 0, "scratch is in local memory"
+
+
+def test_barriers_of_sub_groups(opencl: OpenCLDevice) -> None:
+    """Where the device has sub-groups, and a refusal where it has none."""
+    x = np.random.default_rng(1).integers(-1000, 1000, 1024).astype(np.float32)
+    results = [DeviceArray.zeros(size, kind, opencl) for size, kind in SINGLE]
+    arguments = (DeviceArray.from_numpy(x, opencl), *results, 1024)
+    options: Any = {"B": 1024, "work_items": 64, "sub_group_size": 8}
+    if 8 not in opencl.info.sub_group_sizes:
+        with pytest.raises(OptionError, match="sub_group_size is 8"):
+            of_a_row[(1,)](*arguments, **options)
+        return
+    compiled = of_a_row[(1,)](*arguments, **options)
+    total, largest, place, sums, back = (each.numpy() for each in results)
+    assert (total[0], largest[0], place[0]) == (x.sum(), (x * x).max(), x.argmax())
+    np.testing.assert_array_equal(sums, np.cumsum(x))
+    np.testing.assert_array_equal(back, np.cumsum(x[::-1])[::-1])
+    assert "tpk_sub_group_barrier();" in compiled.asm["opencl"]
 
 
 @triton.jit
@@ -183,5 +203,7 @@ def test_as_many_work_items_as_the_warps_have(opencl: OpenCLDevice) -> None:
     gpu: Any = OpenCLBackend(triton.backends.compiler.GPUTarget("opencl", "absent", 32))
     stages = gpu.pipeline(gpu.parse_options({"num_warps": 2})).stages
     assert "simt" in [stage.name for stage in stages]
+    with pytest.raises(OptionError, match="sub_group_size is 24"):
+        gpu.pipeline(gpu.parse_options({"sub_group_size": 24}))
     with pytest.raises(OptionError, match="work_items is 24"):
         backend.pipeline(backend.parse_options({"work_items": 24}))

@@ -123,6 +123,35 @@ def test_a_pointer_in_one_of_two_spaces_is_refused() -> None:
         emit(loops, OPENCL)
 
 
+@triton.jit
+def of_a_row(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i, mask=i < n, other=0.0)
+    tl.store(O, tl.sum(x))
+    tl.store(X + i, tl.cumsum(x, 0), mask=i < n)
+
+
+def test_barriers_of_sub_groups(tmp_path: Path) -> None:
+    """What is left of a reduction's tree once a sub-group can combine it needs no barrier of the work-group."""
+
+    def text(sub_group: int) -> str:
+        pipeline = cpp_pipeline(dialect="opencl", work_items=64, local_bytes=1 << 15, sub_group=sub_group)
+        stages = pipeline.after("ttir").until("opencl")
+        return str(
+            stages.run(ttir_text(of_a_row, {"X": "*fp32", "O": "*fp32", "n": "i32"}, B=1024), {})["opencl"]
+        )
+
+    whole, shared = text(1), text(16)
+    assert "sub_group" not in whole
+    assert "intel_reqd_sub_group_size(16)" in shared
+    assert opencl_symbols(shared)["of_a_row__work_group"] == (64, 1, 16)
+    barriers = [each.count("  tpk_barrier();") for each in (whole, shared)]
+    of_sub_groups = shared.count("  tpk_sub_group_barrier();")
+    assert barriers[0] == barriers[1] + of_sub_groups
+    assert of_sub_groups == 4  # trees of 64 shares have 6 levels; 4 of them combine at most 16
+    compile_opencl([shared], tmp_path, ["CL3.0"])
+
+
 def test_a_text_without_a_kernel() -> None:
     with pytest.raises(ValueError, match="no kernel function"):
         opencl_kernel_name("int x;")
