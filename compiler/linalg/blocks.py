@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from triton_porting_kit.compiler.dialect.types import shape_of
 
 from .expansion import tensor_type
+from .nests import constant
 from .tile import UNKNOWN, Tile, sizes_of, zero
 
 
@@ -70,12 +72,12 @@ def _fill(tile: Tile, memory: str, kind: str) -> None:
         )
         return
     value = other or zero(body, tile.element)
-    inside = body.constant(1, "i1")
-    for low, high, size in zip(tile.low, tile.high, tile.shape, strict=True):
-        starts = body.let(f"arith.cmpi eq, {low}, {body.constant(0, 'i64')} : i64")
-        ends = body.let(f"arith.cmpi eq, {high}, {body.constant(size, 'i64')} : i64")
-        inside = body.let(f"arith.andi {inside}, {body.let(f'arith.andi {starts}, {ends} : i1')} : i1")
-    partial = body.let(f"arith.xori {inside}, {body.constant(1, 'i1')} : i1")
+    outside = []
+    for low, high, size, first in zip(tile.low, tile.high, tile.shape, tile.op.low, strict=True):
+        if constant(first) != 0:
+            outside.append(body.let(f"arith.cmpi ne, {low}, {body.constant(0, 'i64')} : i64"))
+        outside.append(body.let(f"arith.cmpi ne, {high}, {body.constant(size, 'i64')} : i64"))
+    partial = functools.reduce(lambda one, other: body.let(f"arith.ori {one}, {other} : i1"), outside)
     body.do(f"scf.if {partial} {{")
     body.do(f"linalg.fill ins({value} : {tile.element}) outs({memory} : {kind})")
     body.do("}")

@@ -6,6 +6,7 @@ the operation that it stands for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,8 +21,14 @@ class Text:
     """The lines of a function's body."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self._first: dict[str, str] = {}
+        self._lines: list[str] = []
         self._count = 0
+
+    @property
+    def lines(self) -> list[str]:
+        """All lines. Constants and parameters as indices come first, once each: so less is parsed, and merged later."""
+        return [*(f"{name} = {operation}" for operation, name in self._first.items()), *self._lines]
 
     def name(self) -> str:
         self._count += 1
@@ -30,20 +37,44 @@ class Text:
     def let(self, operation: str) -> str:
         """Add an operation with one result, and return the result's name."""
         name = self.name()
-        self.lines.append(f"{name} = {operation}")
+        self._lines.append(f"{name} = {operation}")
         return name
 
     def do(self, operation: str) -> None:
         """Add an operation without results."""
-        self.lines.append(operation)
+        self._lines.append(operation)
 
     def index(self, value: str, kind: str = "i64") -> str:
         """An integer as an index."""
-        return self.let(f"arith.index_cast {value} : {kind} to index")
+        operation = f"arith.index_cast {value} : {kind} to index"
+        return self._once(operation) if value.startswith("%a") else self.let(operation)
 
     def constant(self, value: int | str, kind: str = "index") -> str:
         # MLIR's syntax has no type after `true` and `false`.
-        return self.let(f"arith.constant {value}" + ("" if value in ("true", "false") else f" : {kind}"))
+        return self._once(f"arith.constant {value}" + ("" if value in ("true", "false") else f" : {kind}"))
+
+    def _once(self, operation: str) -> str:
+        """The result of an operation that needs no more than the function's parameters."""
+        name = self._first.get(operation)
+        if name is None:
+            name = self._first[operation] = self.name()
+        return name
+
+
+def unplaced(line: str) -> str:
+    """A line of a function's text whose operation is at no place: the text is no file."""
+    return line if line.endswith("{") or line.startswith("^") else f"{line} loc(unknown)"
+
+
+def located(text: str) -> str:
+    """A module's text where what was inlined from such lines, or into them, is at the kernel's line alone."""
+    unknown = _UNKNOWN.search(text)
+    if unknown is None:
+        return text
+    return re.sub(rf"callsite\((?:{unknown[1]} at (#loc\d*)|(#loc\d*) at {unknown[1]})\)", r"\1\2", text)
+
+
+_UNKNOWN = re.compile(r"^(#loc\d*) = loc\(unknown\)$", re.M)
 
 
 class Functions:
@@ -66,9 +97,8 @@ class Functions:
         parameters = ", ".join(f"%a{i}: {value.type}" for i, value in enumerate(operands))
         ending = f"return {', '.join(returned)} : {', '.join(results)}" if results else "return"
         kinds = f" -> ({', '.join(results)})" if results else ""
-        text = (
-            f"({parameters}){kinds} {{\n" + "".join(f"  {line}\n" for line in (*body.lines, ending)) + "}\n"
-        )
+        lines = "".join(f"  {unplaced(line)}\n" for line in (*body.lines, ending))
+        text = f"({parameters}){kinds} {{\n{lines}}}\n"
         name = self._names.get((label, text))
         if name is None:
             name = self._names[label, text] = f"tpk_{label}_{len(self._names)}"

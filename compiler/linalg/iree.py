@@ -13,10 +13,12 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from triton_porting_kit.compiler.dialect.types import element_of
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
-from .expansion import GRID, Functions, Text, width
+from .barriers import insert_barriers
+from .expansion import GRID, Functions, Text, unplaced, width
 from .rewriting import Rewriting
 
 _BINDING = "!stream.binding"
@@ -32,18 +34,21 @@ def enter(rewriting: Rewriting) -> None:
     kernel.attributes["sym_name"] = ir.StringAttr.get(body)
     kernel.attributes["sym_visibility"] = ir.StringAttr.get("private")
     parameters = kinds[: len(kinds) - GRID]
-    rewriting.functions.declare(_entry(name, body, parameters, kinds, rewriting.convention.executable))
+    pipeline, place = rewriting.convention.executable, str(kernel.location)
+    rewriting.functions.declare(_entry(name, body, parameters, kinds, pipeline, place))
 
 
 def adapt(module: Any) -> None:
     """Replace what IREE does not take, and have loops yield tensors in the place of those that they carry: IREE's
     bufferisation asks for it.
     """
-    functions, found, loops = Functions(), [], []
+    functions, found, loops, casts = Functions(), [], [], []
 
     def visit(operation: Any) -> Any:
         if operation.name == "scf.for":
             loops.append(operation)
+        if operation.name == "builtin.unrealized_conversion_cast":
+            casts.append(operation)
         booleans = operation.name in _REARRANGED and "xi1>" in str(operation.results[0].type)
         if booleans or operation.name in ("tensor.splat", "tensor.from_elements"):
             found.append(operation)
@@ -60,11 +65,38 @@ def adapt(module: Any) -> None:
         (value,) = functions.call(operation, "spelled", list(operation.operands), [kind], body, [made])
         operation.results[0].replace_all_uses_with(value)
         operation.erase()
+    for operation in casts:
+        _bind(functions, operation)
     for loop in loops:
         _yield_in_place(loop.regions[0].blocks[0])
     if functions:
         functions.add_to(module)
         mlir.run_passes(module, _INLINE)
+    insert_barriers(module)
+
+
+def _bind(functions: Functions, cast: Any) -> None:
+    """Take the elements of another type that a pointer is used for from its binding: IREE takes no casts of memrefs."""
+    source, kind = cast.operands[0].owner, str(cast.results[0].type)
+    if getattr(source, "name", "") != "stream.binding.subspan":
+        return  # a pointer that the kernel chose, of which IREE says that it cannot be cast
+    binding, _, count = source.operands
+    old, new = (width(element_of(value)) for value in (cast.operands[0], cast.results[0]))
+    body = Text()
+    size = body.let(f"arith.muli %a1, {body.constant(old // 8)} : index")
+    size = body.let(f"arith.divui {size}, {body.constant(new // 8)} : index")
+    made = _subspan(body, "%a0", size, kind)
+    (value,) = functions.call(source, "bound", [binding, count], [kind], body, [made])
+    cast.results[0].replace_all_uses_with(value)
+    cast.erase()
+
+
+def _subspan(body: Text, binding: str, size: str, kind: str) -> str:
+    """All of a binding as a memref of type `kind`, which has `size` elements."""
+    return body.let(
+        f'"stream.binding.subspan"({binding}, {body.constant(0)}, {size}) : '
+        f"({_BINDING}, index, index) -> {kind}"
+    )
 
 
 _REARRANGED = {"linalg.broadcast": "dimensions", "linalg.transpose": "permutation"}
@@ -163,12 +195,18 @@ def _is_pointer(kind: str) -> bool:
     return kind.startswith("memref")
 
 
-def _entry(name: str, body_name: str, parameters: Sequence[str], kinds: Sequence[str], pipeline: str) -> str:
-    """The executable's function: from bindings and workgroups to the kernel's arguments."""
+def _entry(
+    name: str, body_name: str, parameters: Sequence[str], kinds: Sequence[str], pipeline: str, place: str
+) -> str:
+    """The executable's function: from bindings and workgroups to the kernel's arguments. `place` is its location."""
     pointers = [kind for kind in parameters if _is_pointer(kind)]
     given = [
-        f"%p{number}: {_BINDING if _is_pointer(kind) else 'i64'}" for number, kind in enumerate(parameters)
-    ] + [f"%s{number}: index" for number in range(len(pointers))]
+        *(
+            f"%p{number}: {_BINDING if _is_pointer(kind) else 'i64'}"
+            for number, kind in enumerate(parameters)
+        ),
+        *(f"%s{number}: index" for number in range(len(pointers))),
+    ]
     body, values, sizes = Text(), [], 0
     for number, kind in enumerate(parameters):
         if not _is_pointer(kind):
@@ -176,12 +214,7 @@ def _entry(name: str, body_name: str, parameters: Sequence[str], kinds: Sequence
             continue
         element = kind.rpartition("x")[2].removesuffix(">")
         count = body.let(f"arith.divui %s{sizes}, {body.constant(width(element) // 8)} : index")
-        values.append(
-            body.let(
-                f'"stream.binding.subspan"(%p{number}, {body.constant(0)}, {count}) : '
-                f"(!stream.binding, index, index) -> {kind}"
-            )
-        )
+        values.append(_subspan(body, f"%p{number}", count, kind))
         sizes += 1
     for what in ("count", "id"):
         for axis in range(3):
@@ -189,14 +222,15 @@ def _entry(name: str, body_name: str, parameters: Sequence[str], kinds: Sequence
                 f'"stream.dispatch.workgroup.{what}"() {{dimension = {axis} : index}} : () -> index'
             )
             values.append(body.let(f"arith.index_cast {found} : index to i32"))
-    lines = "\n    ".join(body.lines)
+    body.do(f"func.call @{body_name}({', '.join(values)}) : ({', '.join(kinds)}) -> ()")
+    body.do("return")
+    lines = "\n    ".join(map(unplaced, body.lines))
     return f"""
   func.func private @{body_name}({", ".join(kinds)})
-  func.func public @{name}({", ".join(given)}) attributes {{translation_info = {pipeline}}} {{
+  func.func public @{name}({", ".join(f"{one} {place}" for one in given)})
+      attributes {{translation_info = {pipeline}}} {{
     {lines}
-    func.call @{body_name}({", ".join(values)}) : ({", ".join(kinds)}) -> ()
-    return
-  }}
+  }} {place}
 """
 
 

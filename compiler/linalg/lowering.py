@@ -59,7 +59,7 @@ EXPANSIONS: dict[str, Expansion] = {
 """What each operation becomes. Operations of upstream's that are missing here stay."""
 
 # Without the pipeline that the inliner would run on each function that it inlines.
-_INLINE = 'inline{default-pipeline=""},symbol-dce,cse,canonicalize'
+_INLINE = 'inline{default-pipeline=""},symbol-dce,cse,canonicalize{region-simplify=disabled}'
 _PASSES = f"builtin.module({_INLINE})"
 _GENERIC_PASSES = f"builtin.module({_INLINE},convert-elementwise-to-linalg)"
 _EXPANDED = frozenset(

@@ -111,7 +111,8 @@ def _chain(last: Any) -> list[Any]:
     chain = [last]
     while not isinstance(chain[0].operands[_INIT].owner, ir.Block):
         before = chain[0].operands[_INIT].owner.operation
-        if before.name != _MATMUL or _next(before) != chain[0]:
+        following = _next(before) if before.name == _MATMUL else None
+        if following is None or following != chain[0]:
             break
         chain.insert(0, before)
     return chain

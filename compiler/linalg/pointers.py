@@ -287,7 +287,32 @@ def as_integer(rewriting: Rewriting, operation: Any) -> None:
     )
 
 
+def from_integer(rewriting: Rewriting, operation: Any) -> None:
+    """`llvm.inttoptr`: a pointer argument and the distance from it in bytes. The argument is the first with the largest
+    elements: it may be used for elements that are no larger.
+    """
+    arguments = [value for value in rewriting.function.regions[0].blocks[0].arguments if _is_memref(value)]
+    size = max((width(rewriting.pointee(value)) for value in arguments), default=8)
+    argument = rewriting.argument_for(operation, size)
+    number = operation.operands[0]
+    body = Text()
+    address = body.let(f"memref.extract_aligned_pointer_as_index %a0 : {argument.type} -> index")
+    distance = body.let(f"arith.subi {body.index('%a1', str(number.type))}, {address} : index")
+    given = [argument, number]
+    (value,) = rewriting.functions.call(operation, "from_integer", given, ["index"], body, [distance])
+    base = ir.Operation.create(
+        "builtin.unrealized_conversion_cast",
+        results=[ir.Type.parse(rewriting.convention.pointer("i8"))],
+        operands=[argument],
+        loc=operation.location,
+        ip=ir.InsertionPoint(operation),
+    ).result
+    rewriting.moves[base] = (base, value)
+    rewriting.replace_by(operation, [base])
+
+
 EXPANSIONS: dict[str, Callable[[Rewriting, Any], None]] = {
     "llvm.getelementptr": moved,
     "llvm.ptrtoint": as_integer,
+    "llvm.inttoptr": from_integer,
 }

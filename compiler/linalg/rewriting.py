@@ -37,7 +37,7 @@ class Rewriting:
         self.function = kernel
         """The function that is rewritten: the kernel, or one that it calls."""
         self._shift: Any = None
-        self._divisor, self._factor = 0, 1
+        self._divisor, self._factor, self._size = 0, 1, 1
 
     @property
     def entry(self) -> Any:
@@ -94,7 +94,7 @@ class Rewriting:
         """Let an access have a base with elements of that type. The distance of a moved base becomes an operand."""
         operation = op.operation
         pointer = op.base
-        self._divisor, self._factor = 0, 1
+        self._divisor, self._factor, self._size = 0, 1, 1
         if getattr(op, "byte_offsets", False):
             self._address_from_argument(op, element)
             return
@@ -102,20 +102,30 @@ class Rewriting:
             raise self.unsupported(
                 operation, "its pointer is not derived from an argument", "index from pointer arguments"
             )
-        pointee = self.pointee(pointer)
         self._shift = None
         moved = self.moves.get(pointer)
         if moved is not None:
             pointer, self._shift = moved
-        if self._shift is not None and width(pointee) != width(element):
-            if width(pointee) % width(element):
-                raise self.unsupported(
-                    operation,
-                    f"a pointer to {pointee} that was moved is used for elements of {element}, which are larger",
-                    "cast the pointer before you move it, or cast what is loaded or stored",
-                )
-            self._factor = width(pointee) // width(element)
+            pointer = self._measure(operation, pointer, element)
         self._retype(op, pointer, element)
+
+    def _measure(self, operation: Any, pointer: Any, element: str) -> Any:
+        """Note how a distance from `pointer` becomes one in elements. Returns the pointer behind casts, which are made
+        for the distance alone.
+        """
+        pointee, source = self.pointee(pointer), _source(pointer)
+        if width(element) <= width(pointee):
+            self._factor = width(pointee) // width(element)
+        elif width(element) <= width(self.pointee(source)):
+            self._size = width(element) // width(pointee)
+        else:
+            raise self.unsupported(
+                operation,
+                f"a pointer to {self.pointee(source)} that was moved is used for elements of {element}, which are "
+                "larger",
+                "cast the pointer before you move it, or cast what is loaded or stored",
+            )
+        return source
 
     def _retype(self, op: Any, pointer: Any, element: str) -> None:
         """Give an access a base, whose elements may have another type."""
@@ -133,20 +143,20 @@ class Rewriting:
         operation.operands[op.position("base")] = pointer
         op._groups = None
 
+    def argument_for(self, operation: Any, size: int) -> Any:
+        """The first pointer argument whose elements have `size` bits or more."""
+        for argument in self.function.regions[0].blocks[0].arguments:
+            if str(argument.type).startswith("memref") and width(self.pointee(argument)) >= size:
+                return argument
+        raise self.unsupported(
+            operation, "no pointer argument has elements of its size", "index from pointer arguments"
+        )
+
     def _address_from_argument(self, op: Any, element: str) -> None:
         """Access absolute addresses by their distance from a pointer argument, whose elements are no smaller."""
         operation = op.operation
         size = width(element)
-        fitting = [
-            argument
-            for argument in self.function.regions[0].blocks[0].arguments
-            if str(argument.type).startswith("memref") and width(self.pointee(argument)) >= size
-        ]
-        if not fitting:
-            raise self.unsupported(
-                operation, "no pointer argument has elements of its size", "index from pointer arguments"
-            )
-        argument = fitting[0]
+        argument = self.argument_for(operation, size)
         body = Text()
         address = body.let(f"memref.extract_aligned_pointer_as_index %a0 : {argument.type} -> index")
         (found,) = self.functions.call(operation, "address_of", [argument], ["index"], body, [address])
@@ -160,6 +170,8 @@ class Rewriting:
         name = f"%a{len(op.operation.operands)}"
         kind = str(self._shift.type)
         distance = name if kind == "index" else body.index(name, kind)
+        if self._size > 1:  # without a rest: the elements behind the pointer are aligned
+            distance = body.let(f"arith.divsi {distance}, {body.constant(self._size)} : index")
         if self._factor > 1:
             distance = body.let(f"arith.muli {distance}, {body.constant(self._factor)} : index")
         if not self._divisor:
@@ -212,6 +224,13 @@ class Rewriting:
             location=source_location(operation.location),
             remedy=remedy,
         )
+
+
+def _source(pointer: Any) -> Any:
+    """The pointer that was cast to `pointer`, if it was."""
+    while getattr(pointer.owner, "name", "") == "builtin.unrealized_conversion_cast":
+        pointer = pointer.owner.operands[0]
+    return pointer
 
 
 def _multiplies(kernel: Any) -> bool:

@@ -290,7 +290,8 @@ def _update(functions: Functions, operation: Any) -> None:
     body.do(f"%before = memref.generic_atomic_rmw %a1[{places}] : {memref} {{")
     body.do("^bb0(%element: bf16):")
     body.do("%found = arith.extf %element : bf16 to f32")
-    body.lines += inner.lines
+    for line in inner.lines:
+        body.do(line)
     body.do(f"memref.atomic_yield {value} : bf16")
     body.do("}")
     _replace(functions, operation, "update", body, "%before")

@@ -22,6 +22,7 @@ def linalg_stage(convention: str = "triton-shared") -> Stage:
         from triton_porting_kit.compiler import artefacts, defects
         from triton_porting_kit.compiler.linalg import convolutions, iree
         from triton_porting_kit.compiler.linalg.ascend import for_llvm_19
+        from triton_porting_kit.compiler.linalg.expansion import located
         from triton_porting_kit.compiler.linalg.lowering import lower_to_linalg
 
         module = artefacts.structured_module(source)
@@ -33,12 +34,12 @@ def linalg_stage(convention: str = "triton-shared") -> Stage:
             metadata["promises"] = promises
         with defects.blamed("linalg", metadata):
             lower_to_linalg(module, chosen)
-            if not chosen.generic_syntax:
-                return artefacts.mlir_artefact(module)
             artefacts.verify(module)
-            text = str(
+            text = located(
                 module.operation.get_asm(
-                    enable_debug_info=True, print_generic_op_form=True, assume_verified=True
+                    enable_debug_info=True,
+                    print_generic_op_form=chosen.generic_syntax,
+                    assume_verified=True,
                 )
             )
             if chosen.executable:

@@ -25,12 +25,14 @@ class Tile:
 
     def __init__(self, rewriting: Rewriting, op: StructuredAccess[Any], body: Text) -> None:
         self.op, self.body = op, body
-        self.shape = shape_of(op.tile) or ()
+        tile = op.tile
+        self.shape, self.element = shape_of(tile) or (), element_of(tile)
+        """The sizes, and the type of an element."""
         rewriting.point_to(op, self.element)
         names = rewriting.names(op)
         self.base = names["base"][0]
         self.strides, self.low, self.high = names["strides"], names["low"], names["high"]
-        self.wrap_start, self.wrap_size = names["wrap_start"], names["wrap_size"]
+        self._wraps = list(zip(names["wrap_start"], names["wrap_size"], strict=True))
         self.mask = next(iter(names["mask"]), None)
         self.last = next(iter(names.get("other") or names.get("value") or ()), None)
         self.offset = rewriting.shifted(body, op, body.index(names["offset"][0]))
@@ -44,11 +46,6 @@ class Tile:
         tells = bool(rewriting.convention.executable)
         found = [constant(stride) if tells else None for stride in strides]
         self._known_strides = [UNKNOWN if stride is None else str(stride) for stride in found]
-
-    @property
-    def element(self) -> str:
-        """The type of an element."""
-        return element_of(self.op.tile)
 
     @property
     def layout(self) -> str:
@@ -111,9 +108,9 @@ class Tile:
         total = self.offset
         for dimension, (index, stride) in enumerate(zip(indices, self.strides, strict=True)):
             if dimension in self.op.wrap_dims:
-                which = self.op.wrap_dims.index(dimension)
-                moved = body.let(f"arith.addi {body.index(self.wrap_start[which])}, {index} : index")
-                index = body.let(f"arith.remsi {moved}, {body.index(self.wrap_size[which])} : index")
+                start, size = self._wraps[self.op.wrap_dims.index(dimension)]
+                moved = body.let(f"arith.addi {body.index(start)}, {index} : index")
+                index = body.let(f"arith.remsi {moved}, {body.index(size)} : index")
             step = body.let(f"arith.muli {index}, {body.index(stride)} : index")
             total = body.let(f"arith.addi {total}, {step} : index")
         return total

@@ -15,8 +15,9 @@ from ttir_source import ttir_text
 from vendor_conform import conform
 
 from triton_porting_kit.compiler import CpuTarget, cpu_pipeline, linalg_stage
+from triton_porting_kit.kernels.rows import sort_kernel
 
-SELECTED = "*fp32-3x70 or *i32-1025 or *fp32-7x33 or *fp16-7x33 or *fp16-33x65"
+SELECTED = "*fp32-3x70 or *i32-1025 or *fp32-7x33 or *fp16-7x33 or *fp16-33x65 or grouped-matmul/fp16-four"
 """Checks of the kernels level; docs/linalg.md tells how to run all."""
 SLOW = ("attention",)
 """Kernels that IREE compiles for minutes for a GPU."""
@@ -38,6 +39,28 @@ def test_a_kernel_is_an_executable_and_a_function_that_dispatches_it() -> None:
     assert names.count("memref.alloc") == 0  # an executable of IREE's has no heap
     assert names.count("stream.binding.subspan") == 3
     assert "tied_operands = [0 : index, 1 : index, 2 : index]" in text
+
+
+def test_chains_of_results_that_are_read_again_have_barriers() -> None:
+    """Each step of a sort reads the one before several times, and IREE would compute it anew each time."""
+    kinds = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n_cols": "i32", "padding": "fp32"}
+    counts = {}
+    for block in (4, 64):
+        text = form(sort_kernel, kinds, "iree", BLOCK=block, DESCENDING=False)
+        counts[block] = text.count('"iree_codegen.fusion_barrier"(')
+        assert not re.search(r'fusion_barrier"[^\n]*xi1>', text)
+    steps = 6 * 7 // 2  # of 64 elements
+    assert counts[4] <= 2
+    assert steps / 2 <= counts[64] <= 2 * steps
+    product_text = form(
+        product,
+        {"a": "*fp16", "b": "*fp16", "c": "*fp32"} | dict.fromkeys("MNK", "i32"),
+        "iree",
+        BM=32,
+        BN=64,
+        BK=16,
+    )
+    assert "fusion_barrier" not in product_text
 
 
 @pytest.fixture(scope="session")

@@ -225,6 +225,23 @@ def test_products_of_matrices_are_none() -> None:
     assert "linalg.matmul" in text
 
 
+@triton.jit
+def read_between(x, out, B: tl.constexpr):
+    at = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    a = tl.load(x + at)
+    total = tl.dot(a, a)
+    tl.store(out + at, total)
+    tl.store(out + B * B + at, tl.dot(a, a, total))
+
+
+def test_a_sum_that_is_read_between_two_products_ends_their_chain() -> None:
+    front = cpu_pipeline(CpuTarget.portable()).after("ttir").until("structured")
+    source = front.run(ttir_text(read_between, {"x": "*fp16", "out": "*fp32"}, B=16), {})["structured"]
+    text = str(linalg_stage("triton-shared").run(source, {}))
+    assert NAMED not in text
+    assert text.count("linalg.matmul") == 2
+
+
 def test_what_must_not_wrap_around_is_promised_by_the_launch() -> None:
     """Of r * W, computed in 32 bits in the loop: a launch whose promises fail runs a kernel without the convolution."""
     from triton_porting_kit.abi.intervals import Op
