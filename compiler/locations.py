@@ -19,14 +19,24 @@ def source_location(location: Any) -> SourceLocation | None:
     Triton nests name, call-site and fused locations. A call site prints the callee first, so the first file position
     outside Triton's own library, and outside of texts without a file, is the innermost line that the user wrote.
     """
-    found = [
+    found = _places(location)
+    if not found:
+        return None
+    return (call_sites(location) or found)[0]
+
+
+def call_sites(location: Any) -> list[SourceLocation]:
+    """The kernel lines that an operation comes from, each called by the next; without Triton's own library."""
+    return [
+        place for place in _places(location) if place.file != "-" and "/triton/language/" not in place.file
+    ]
+
+
+def _places(location: Any) -> list[SourceLocation]:
+    return [
         SourceLocation(file, int(line), int(column))
         for file, line, column in _FILE_LINE.findall(str(location))
     ]
-    if not found:
-        return None
-    own = [place for place in found if place.file != "-" and "/triton/language/" not in place.file]
-    return (own or found)[0]
 
 
 def parameter_name(argument: Any) -> str | None:

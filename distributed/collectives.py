@@ -46,9 +46,10 @@ class Collectives:
     place on all ranks.
     """
 
-    def __init__(self, group: Group, programs: int | None = None) -> None:
-        """`programs`: how many programs each rank runs at most; by default its share of the cores. Collective."""
-        self.group = group
+    def __init__(self, group: Group, programs: int | None = None, block: int = BLOCK) -> None:
+        """`programs`: how many programs each rank runs at most; by default its share of the cores. `block`: elements of
+        a tile, the same on all ranks. Collective."""
+        self.group, self._block = group, block
         cores = group.device.properties().core_count
         mine = max(1, cores // group.ranks) if programs is None else programs
         self._programs = min(int(each) for each in group.exchange(str(mine).encode()))
@@ -113,18 +114,20 @@ class Collectives:
     def _ring(self, x: Array, count: int, kind: Any) -> None:
         ranks = self.group.ranks
         needed = max(1, ranks - 1) * -(-count // ranks)
-        name = _name(x)
-        if self._received is None or self._received.numel() < needed or _name(self._received) != name:
+        name = element_name(x)
+        if self._received is None or self._received.numel() < needed or element_name(self._received) != name:
             self._received = self.group.zeros(needed, name)
         arguments = (self.group.context, self._ring_words, self._ring_signals, x, self._received, count)
-        kernels.ring_kernel[self._grid(-(-count // ranks))](*arguments, RANKS=ranks, SUM=kind, BLOCK=BLOCK)
+        kernels.ring_kernel[self._grid(-(-count // ranks))](
+            *arguments, RANKS=ranks, SUM=kind, BLOCK=self._block
+        )
 
     def _launch(self, kernel: Any, count: int, source: Array, out: Array, **constants: Any) -> None:
         arguments = (self.group.context, self._words, source, out, count)
-        kernel[self._grid(count)](*arguments, RANKS=self.group.ranks, BLOCK=BLOCK, **constants)
+        kernel[self._grid(count)](*arguments, RANKS=self.group.ranks, BLOCK=self._block, **constants)
 
     def _grid(self, count: int) -> tuple[int]:
-        return (max(1, min(self._programs, -(-count // BLOCK))),)
+        return (max(1, min(self._programs, -(-count // self._block))),)
 
     # --- arguments -----------------------------------------------------------------------------------------
 
@@ -142,10 +145,10 @@ class Collectives:
         return count // ranks
 
     def _fits(self, call: str, source: Array, out: Array, count: int) -> None:
-        if self._count(call, out) != count or _name(out) != _name(source):
+        if self._count(call, out) != count or element_name(out) != element_name(source):
             raise InvalidArgument(
-                f"{call}: out has {math.prod(out.shape)} elements of {_name(out)}, but {count} of {_name(source)} are "
-                "needed"
+                f"{call}: out has {math.prod(out.shape)} elements of {element_name(out)}, but {count} of "
+                f"{element_name(source)} are needed"
             )
 
     def _symmetric(self, call: str, name: str, array: Array) -> None:
@@ -161,11 +164,11 @@ class Collectives:
             ) from error
 
     def _sum(self, call: str, array: Array) -> Any:
-        if (found := _SUMS.get(_name(array))) is None:
-            raise InvalidArgument(f"{call}: {_name(array)} cannot be summed; {', '.join(_SUMS)} can")
+        if (found := _SUMS.get(element_name(array))) is None:
+            raise InvalidArgument(f"{call}: {element_name(array)} cannot be summed; {', '.join(_SUMS)} can")
         return found
 
 
-def _name(array: Array) -> str:
+def element_name(array: Array) -> str:
     """The plain name of an array's element type."""
     return str(array.dtype).rpartition(".")[2]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +41,25 @@ class _SymmetricStorage(Storage):
         """Nothing is freed: the heap goes as a whole."""
 
 
+@dataclass(frozen=True)
+class _Allocation:
+    """What `Group.zeros` has made, and the line that called it."""
+
+    address: int
+    size: int
+    itemsize: int
+    text: str
+    place: str
+
+
+def _caller() -> str:
+    """The line that calls the package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__ or ""):
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
 class Group:
     """A group of ranks, as one of them sees it. `open_group` makes one; use it as a context manager, or close it.
 
@@ -52,7 +74,7 @@ class Group:
         self.rank, self.ranks, self.device = rendezvous.rank, rendezvous.ranks, device
         self._rendezvous = rendezvous
         self._lost: RankLost | None = None
-        self._allocations = 0
+        self._allocations: list[_Allocation] = []
         self._lock = threading.Lock()
         exchange = rendezvous.exchange
         self._agree("heap_bytes", str(heap_bytes))
@@ -89,9 +111,10 @@ class Group:
         """
         extents = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
         kind = as_dtype(dtype)
-        self._allocations += 1
-        self._agree(f"allocation {self._allocations}", f"{kind} {list(extents)}")
+        text = f"{kind} {list(extents)}"
+        self._agree(f"allocation {len(self._allocations) + 1}", text)
         storage = _SymmetricStorage(self, math.prod(extents) * kind.itemsize)
+        self._allocations.append(_Allocation(storage.address, storage.size, kind.itemsize, text, _caller()))
         strides = [math.prod(extents[dim + 1 :]) for dim in range(len(extents))]
         return DeviceArray(storage, kind, extents, tuple(strides))
 
@@ -100,6 +123,16 @@ class Group:
         from torch.utils.dlpack import from_dlpack
 
         return from_dlpack(self.zeros(shape, dtype))
+
+    def describe(self, address: int) -> str:
+        """What is at an address of this rank's symmetric memory, as text: the allocation, its line, the element."""
+        if 0 <= address - self._barrier < 2 * _WORD:
+            return f"word {(address - self._barrier) // _WORD} of barrier_all"
+        for number, each in enumerate(self._allocations, 1):
+            if each.address <= address < each.address + each.size:
+                element = (address - each.address) // each.itemsize
+                return f"element {element} of allocation {number} ({each.text}, made at {each.place})"
+        return f"offset {address - self._barrier} of the symmetric memory"
 
     # --- together ------------------------------------------------------------------------------------------
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from triton_porting_kit.distributed import Collectives, Group
-from triton_porting_kit.distributed.collectives import ALGORITHMS
+from triton_porting_kit.distributed.collectives import ALGORITHMS, BLOCK
 
 COUNTS = (1, 7, 4099)
 
@@ -17,11 +18,11 @@ def _values(rank: int, count: int, dtype: str) -> np.ndarray[Any, Any]:
     return np.random.default_rng([count, rank]).integers(0, 9, count).astype(dtype)
 
 
-def compare(group: Group, dtype: str) -> list[str]:
+def compare(group: Group, dtype: str, counts: Sequence[int] = COUNTS, block: int = BLOCK) -> list[str]:
     """Which collectives give a wrong result."""
     ranks, me, wrong = group.ranks, group.rank, []
-    calls = Collectives(group, programs=2)
-    for count in COUNTS:
+    calls = Collectives(group, programs=2, block=block)
+    for count in counts:
         mine = [_values(rank, count, dtype) for rank in range(ranks)]
         parts = np.stack([_values(rank, count * ranks, dtype) for rank in range(ranks)])
         to_me = parts.reshape(ranks, ranks, count)[:, me]

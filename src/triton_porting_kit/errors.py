@@ -308,6 +308,14 @@ class RankLost(DeviceLost):
         return (type(self), (self.rank, self.reason))
 
 
+class UnorderedAccess(GroupError):
+    """Two programs of a group access the same symmetric memory, and nothing orders the accesses: a race."""
+
+
+class RanksStuck(GroupError):
+    """No program of a group can go on. The message has what each of them waits for."""
+
+
 class CudaNotMapped(PortingKitError, NotImplementedError):
     """A program that runs under ``as_cuda`` uses something of CUDA that has no meaning on the backend.
 

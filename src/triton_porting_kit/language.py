@@ -45,7 +45,7 @@ BARRIER = tl.constexpr(6)
 DISTANCES = tl.constexpr(8)
 """The first of the distances in bytes from this rank's part of the heap to that of each rank."""
 
-_QUIET_READS = tl.constexpr(4096)
+_QUIET_READS = tl.constexpr(256)
 """A wait reads its signal as often before it says what it waits for."""
 
 

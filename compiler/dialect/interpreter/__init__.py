@@ -5,7 +5,7 @@ for the results of a kernel, and it finds accesses to memory that is not the ker
 """
 
 from .errors import At, BrokenPromise, KernelAssertion, NotInterpreted, OutOfBounds, WaitsForOthers
-from .interpret import interpret
+from .interpret import as_number, interpret
 from .machine import Launch
 from .memory import Memory
 from .program import Kernel, Parameter, read_kernel
@@ -23,6 +23,7 @@ __all__ = [
     "OutOfBounds",
     "Parameter",
     "WaitsForOthers",
+    "as_number",
     "interpret",
     "read_kernel",
 ]

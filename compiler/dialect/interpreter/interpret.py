@@ -38,7 +38,7 @@ def interpret(
     memory = Memory()
     known: dict[tuple[int, int], int] = {}
     values = [
-        _pointer(memory, known, parameter, given) if parameter.is_pointer else _number(parameter, given)
+        _pointer(memory, known, parameter, given) if parameter.is_pointer else as_number(parameter, given)
         for parameter, given in zip(kernel.parameters, arguments, strict=True)
     ]
     x, y, z = (*map(int, grid), 1, 1, 1)[:3]
@@ -73,7 +73,8 @@ def _holds(dtype: np.dtype[Any], element: str) -> bool:
     )
 
 
-def _number(parameter: Parameter, given: Any) -> Any:
+def as_number(parameter: Parameter, given: Any) -> Any:
+    """The value of a parameter that is no pointer. Raises `SignatureError`."""
     if isinstance(given, np.ndarray) and given.ndim:
         raise SignatureError(f"{parameter.name} is of type {parameter.type}: give a number, and not an array")
     if not is_float(parameter.type):

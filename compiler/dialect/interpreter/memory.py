@@ -65,6 +65,12 @@ class Memory:
         self._starts.insert(at, address)
         return address
 
+    def remove(self, address: int) -> None:
+        """Make the array at an address inaccessible; does nothing if none begins there."""
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0 and self._starts[index] == address:
+            del self._regions[index], self._starts[index]
+
     def read(self, addresses: Array, element: str) -> Array:
         """The elements at a 1-d array of byte addresses. Raises `NoArray`."""
         dtype = dtype_of(element)
