@@ -257,6 +257,7 @@ def compile_section(results: Results) -> Iterator[str]:
 def other_section(results: Results) -> Iterator[str]:
     """All other figures with a target."""
     sections = (
+        ("first result", "The first result of a process"),
         ("launch", "Launching"),
         ("scaling", "Two threads"),
         ("tiles", "Tiles of a matmul"),
@@ -265,6 +266,11 @@ def other_section(results: Results) -> Iterator[str]:
         ("interpreter", "Triton's interpreter"),
     )
     texts = {
+        "first result": (
+            "A new process imports Triton, compiles a vector addition or finds it in the cache, runs it and reads the\n"
+            "result. Triton's digest of its own files is in the cache. The reference reads the artefacts of the kit's\n"
+            "stages from files."
+        ),
         "launch": "An empty kernel with four arguments.",
         "tiles": "All tile sizes of 32, 64 and 128 in each dimension, relative to the best.",
         "after torch": (

@@ -21,6 +21,7 @@ TITLES = {
     "after torch": "Right after a call of torch",
     "launch": "Launching",
     "compile": "Compiling",
+    "first result": "From the start of a process to its first result",
     "memory": "Memory",
     "interpreter": "Triton's interpreter",
 }

@@ -20,6 +20,7 @@ from triton.runtime import driver
 from .apart import apart_figures
 from .compiling import compile_figures, launcher_build_figure
 from .figures import Figure, measured
+from .first_result import first_result_figures
 from .launching import launch_figures
 from .matmul_figures import after_torch_figures, tile_figures
 from .measure import WrongResult, has_torch, make_place, measure
@@ -104,6 +105,7 @@ def everything(
     attempt("launch", lambda: launch_figures(place, threads, wanted, runs))
     if threads == 1:
         attempt("compile", lambda: compile_figures(place, wanted, quick))
+        attempt("first result", lambda: first_result_figures(wanted, quick))
         if wanted("build launcher"):
             attempt("build launcher", lambda: [launcher_build_figure(quick)])
     attempt("processes of their own", lambda: apart_figures(threads, wanted, quick))

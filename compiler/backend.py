@@ -5,16 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from triton.backends.compiler import BaseBackend, GPUTarget
 
-from triton_porting_kit.chips import ChipDescription
 from triton_porting_kit.compiler import custom_types, integrity, record
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline
 from triton_porting_kit.errors import OptionError
 from triton_porting_kit.toolchain import cache_manager, compat
+
+if TYPE_CHECKING:
+    from triton_porting_kit.chips import ChipDescription
 
 
 class PipelineBackend(BaseBackend):  # type: ignore[misc]

@@ -12,9 +12,9 @@ from triton_porting_kit import abi
 @functools.cache
 def toolchain_versions() -> str:
     """Releases of the MLIR bindings and of LLVM, e.g. ``mlir 0.6.0, llvmlite 0.50.0 (LLVM 22.1.0)``."""
-    from triton_porting_kit.toolchain import llvm, mlir  # not imported before a kernel is compiled
+    from triton_porting_kit.toolchain import llvm, mlir_bindings  # not imported before a kernel is compiled
 
-    return f"{mlir.version()}, llvmlite {llvm.version()}"
+    return f"{mlir_bindings.version()}, llvmlite {llvm.version()}"
 
 
 @functools.cache

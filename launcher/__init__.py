@@ -7,18 +7,23 @@ passes the bounds of arguments to kernels. A `Guard` redirects launches whose in
 the kernel.
 """
 
-from triton_porting_kit.abi.launching import LAUNCH_ERRORS
-from triton_porting_kit.launcher.build import BuildOptions
-from triton_porting_kit.launcher.checked import CheckedLauncher, own_memory
-from triton_porting_kit.launcher.code_objects import check_kernel_arguments
-from triton_porting_kit.launcher.codegen import RuntimeSymbol, generate_source
-from triton_porting_kit.launcher.entry import LaunchEntry
-from triton_porting_kit.launcher.generated import GeneratedLauncher
-from triton_porting_kit.launcher.guard import Guard
-from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
-from triton_porting_kit.launcher.packed import PackedLauncher
-from triton_porting_kit.launcher.python import PythonLauncher
-from triton_porting_kit.launcher.signature import Argument, Parameter, Signature
+from typing import TYPE_CHECKING
+
+from triton_porting_kit.on_demand import names_of
+
+if TYPE_CHECKING:
+    from triton_porting_kit.abi.launching import LAUNCH_ERRORS
+    from triton_porting_kit.launcher.build import BuildOptions
+    from triton_porting_kit.launcher.checked import CheckedLauncher, own_memory
+    from triton_porting_kit.launcher.code_objects import check_kernel_arguments
+    from triton_porting_kit.launcher.codegen import RuntimeSymbol, generate_source
+    from triton_porting_kit.launcher.entry import LaunchEntry
+    from triton_porting_kit.launcher.generated import GeneratedLauncher
+    from triton_porting_kit.launcher.guard import Guard
+    from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
+    from triton_porting_kit.launcher.packed import PackedLauncher
+    from triton_porting_kit.launcher.python import PythonLauncher
+    from triton_porting_kit.launcher.signature import Argument, Parameter, Signature
 
 __all__ = [
     "LAUNCH_ERRORS",
@@ -39,3 +44,26 @@ __all__ = [
     "generate_source",
     "own_memory",
 ]
+
+__getattr__ = names_of(
+    __name__,
+    {
+        "ArgLayout": "launcher.layout",
+        "ArgSlot": "launcher.layout",
+        "Argument": "launcher.signature",
+        "BuildOptions": "launcher.build",
+        "CheckedLauncher": "launcher.checked",
+        "GeneratedLauncher": "launcher.generated",
+        "Guard": "launcher.guard",
+        "LAUNCH_ERRORS": "abi.launching",
+        "LaunchEntry": "launcher.entry",
+        "PackedLauncher": "launcher.packed",
+        "Parameter": "launcher.signature",
+        "PythonLauncher": "launcher.python",
+        "RuntimeSymbol": "launcher.codegen",
+        "Signature": "launcher.signature",
+        "check_kernel_arguments": "launcher.code_objects",
+        "generate_source": "launcher.codegen",
+        "own_memory": "launcher.checked",
+    },
+)

@@ -77,7 +77,18 @@ def _shipped() -> list[Path]:
 
 def test_parts_do_not_import_each_other() -> None:
     parts = {"compiler", "launcher", "driver"}
-    allowed = {"abi", "binaries", "chips", "errors", "toolchain", "trust", "untrusted", "", "__version__"}
+    allowed = {
+        "abi",
+        "binaries",
+        "chips",
+        "errors",
+        "on_demand",
+        "toolchain",
+        "trust",
+        "untrusted",
+        "",
+        "__version__",
+    }
     for name, target, item in IMPORTS:
         if package_of(name) in parts and target.startswith("triton_porting_kit"):
             wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
@@ -117,6 +128,25 @@ def _reached(arrows: dict[str, set[str]], package: str) -> set[str]:
             found.add(name)
             left += arrows[name]
     return found
+
+
+def test_names_on_demand_are_those_that_type_checkers_see() -> None:
+    packages = {"compiler", "launcher"}
+    for package in packages:
+        tree = ast.parse((SRC / "triton_porting_kit" / package / "__init__.py").read_text())
+        (block,) = (node for node in tree.body if isinstance(node, ast.If))
+        seen = {}
+        for node in block.body:
+            assert isinstance(node, ast.ImportFrom)
+            module = (node.module or "").removeprefix("triton_porting_kit.")
+            for alias in node.names:
+                renamed = f":{alias.name}" if alias.asname else ""
+                seen[alias.asname or alias.name] = "" if module == package else module + renamed
+        (table,) = (node for node in ast.walk(tree) if isinstance(node, ast.Dict))
+        assert ast.literal_eval(table) == seen
+        loaded = importlib.import_module(f"triton_porting_kit.{package}")
+        assert sorted(seen) == sorted(loaded.__all__)
+        assert all(hasattr(loaded, name) for name in seen)
 
 
 CYCLES = {

@@ -9,8 +9,6 @@ from typing import Any
 from triton.backends.compiler import BaseBackend, GPUTarget
 
 from triton_porting_kit import __version__
-from triton_porting_kit.backends.amd import options as amd_options
-from triton_porting_kit.backends.amd import stages
 from triton_porting_kit.backends.amd.targets import architecture, known_architectures
 from triton_porting_kit.compiler import KernelOptions, Pipeline, PipelineBackend, source_digest
 from triton_porting_kit.toolchain import amd_codegen
@@ -34,6 +32,8 @@ class AMDBackend(PipelineBackend):
         return GPUTarget(cls.name, arch, architecture(arch).warp_size)
 
     def default_options(self) -> Mapping[str, Any]:
+        from triton_porting_kit.backends.amd import options as amd_options  # not while Triton is imported
+
         return amd_options.default_options(architecture(self.target.arch))
 
     def parse_options(self, options: dict[str, Any]) -> KernelOptions:
@@ -41,6 +41,8 @@ class AMDBackend(PipelineBackend):
 
         ``arch``, or ``TRITON_OVERRIDE_ARCH``, selects another architecture than the device's.
         """
+        from triton_porting_kit.backends.amd import options as amd_options
+
         arch = architecture(options.get("arch") or amd_codegen.arch_override() or self.target.arch)
         if arch.name != self.target.arch:
             return type(self)(self.target_of(arch.name)).parse_options({**options, "arch": arch.name})
@@ -49,6 +51,8 @@ class AMDBackend(PipelineBackend):
         return parsed
 
     def pipeline(self, options: Any) -> Pipeline:
+        from triton_porting_kit.backends.amd import stages
+
         return stages.pipeline(options)
 
     def load_dialects(self, context: Any) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from triton.backends.compiler import GPUTarget
 
-from triton_porting_kit.backends.amd.launcher import AMDLauncher
 from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.adapter import DriverUtils, TritonDriver
+
+if TYPE_CHECKING:
+    from triton_porting_kit.backends.amd.launcher import AMDLauncher
 
 
 class AMDDriver(TritonDriver):
@@ -50,6 +52,8 @@ class AMDDriver(TritonDriver):
 
     def launcher_cls(self, source: Any, metadata: Any) -> AMDLauncher:
         """The callable that launches a compiled kernel."""
+        from triton_porting_kit.backends.amd.launcher import AMDLauncher  # not while Triton is imported
+
         return AMDLauncher(source, metadata, self.device)
 
     # --- with torch --------------------------------------------------------------------------------------

@@ -9,16 +9,14 @@ from typing import Any
 
 from triton.backends.compiler import GPUTarget
 
-from triton_porting_kit import __version__
+from triton_porting_kit import __version__, compiler
 from triton_porting_kit.compiler import (
     FP8_TYPES,
-    ISA_LEVELS,
     CpuTarget,
     KernelOptions,
     Pipeline,
     PipelineBackend,
     cpu_pipeline,
-    linalg_pipeline,
     source_digest,
     toolchain_versions,
 )
@@ -41,7 +39,7 @@ class CPUBackend(PipelineBackend):
 
     @classmethod
     def isa_levels(cls) -> Mapping[str, Mapping[str, str]]:
-        return {name: level.options() for name, level in ISA_LEVELS.items() if not level.missing()}
+        return {name: level.options() for name, level in compiler.ISA_LEVELS.items() if not level.missing()}
 
     def default_options(self) -> Mapping[str, Any]:
         host = CpuTarget.host()
@@ -78,7 +76,7 @@ class CPUBackend(PipelineBackend):
 
     def pipeline(self, options: Any) -> Pipeline:
         if options.form == "linalg":
-            return linalg_pipeline(CpuTarget.from_options(vars(options)))
+            return compiler.linalg_pipeline(CpuTarget.from_options(vars(options)))
         return cpu_pipeline(**self.lowering_options(vars(options)))
 
     @staticmethod

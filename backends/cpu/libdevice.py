@@ -100,7 +100,12 @@ def _extended(
     return None
 
 
-for _row in libdevice.functions().values():
-    globals()[_row.name] = _function(_row)
-
 __all__ = list(libdevice.functions())
+
+
+def __getattr__(name: str) -> Any:
+    """Each function is made when a kernel uses it: all of them take longer than compiling a small kernel."""
+    row = libdevice.functions().get(name)
+    if row is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, _function(row))

@@ -11,17 +11,13 @@ from typing import Any
 
 from triton.backends.compiler import GPUTarget
 
-from triton_porting_kit import __version__
+from triton_porting_kit import __version__, compiler
 from triton_porting_kit.compiler import (
     FP8_TYPES,
     CpuTarget,
     Pipeline,
     PipelineBackend,
     Stage,
-    cpp_pipeline,
-    opencl_failure,
-    opencl_kernel_name,
-    opencl_symbols,
     source_digest,
     toolchain_versions,
 )
@@ -73,7 +69,7 @@ class OpenCLBackend(PipelineBackend):
         work_items = self._work_items(options)
         info = _info(self.target.arch)
         fronts = [
-            cpp_pipeline(
+            compiler.cpp_pipeline(
                 CpuTarget.portable(size),
                 fuse_multiply_add=options.enable_fp_fusion,
                 dialect="opencl",
@@ -128,7 +124,7 @@ class OpenCLBackend(PipelineBackend):
         from triton_porting_kit.driver.opencl import BuildFailure, Container, build_source
 
         text, name, info = str(source), str(metadata["name"]), _info(self.target.arch)
-        symbols = opencl_symbols(text)
+        symbols = compiler.opencl_symbols(text)
         (scratch, _), (_, *pointers), (work_items, is_local, *_) = (
             next((values for key, values in symbols.items() if key.endswith(suffix)), (1, 0))
             for suffix in ("scratch_bytes", "pointers", "work_group")
@@ -138,11 +134,11 @@ class OpenCLBackend(PipelineBackend):
             try:
                 binary = build_source(info, text)
             except BuildFailure as failure:
-                raise opencl_failure(text, failure.log, info.name) from None
+                raise compiler.opencl_failure(text, failure.log, info.name) from None
         driver = info.driver if info else ""
         return Container(
             name,
-            opencl_kernel_name(text),
+            compiler.opencl_kernel_name(text),
             0 if is_local else scratch,
             tuple(pointers),
             str(self.target.arch),

@@ -61,9 +61,10 @@ def triton() -> Iterator[Finding]:
 def mlir() -> Iterator[Finding]:
     """The MLIR bindings."""
     try:
-        from triton_porting_kit.toolchain import mlir
+        from triton_porting_kit.toolchain import mlir, mlir_bindings
 
-        yield Finding("MLIR bindings", Status.OK, mlir.version())
+        mlir.make_context()
+        yield Finding("MLIR bindings", Status.OK, mlir_bindings.version())
     except Exception as error:
         remedy = f"run `pip install 'numba-cuda-mlir{tried_range('numba-cuda-mlir')}'`"
         yield Finding("MLIR bindings", Status.PROBLEM, describe(error), remedy)

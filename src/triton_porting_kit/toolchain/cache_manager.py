@@ -24,10 +24,14 @@ _moved: dict[tuple[int, str, str], str] = {}
 
 @functools.cache
 def mend_cache() -> None:
-    """Repair Triton's handling of its cache where necessary, before a kernel is looked up there."""
+    """Repair Triton's handling of its cache where necessary, before a kernel is looked up there.
+
+    Triton's digest of its own files is kept there, too (`compat.triton_key`).
+    """
     _let_unfinished_kernels_go()
     _refuse_damaged_groups()
     _go_on_without()
+    compat.keep_triton_key()
 
 
 def _let_unfinished_kernels_go() -> None:

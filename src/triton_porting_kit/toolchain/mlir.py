@@ -1,84 +1,48 @@
-"""The upstream MLIR Python bindings, wherever they are installed.
-
-``mlir`` (conda-forge, or the project's own index) is used if present, else the complete copy in the ``numba-cuda-mlir``
-wheel. Only the bindings are loaded from that wheel: importing its own package would also load Numba's CUDA front end
-(0.8 s).
-"""
+"""The upstream MLIR Python bindings, wherever they are installed (`mlir_bindings`)."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import sys
 import threading
-from types import ModuleType
 from typing import Any
 
 from triton_porting_kit.errors import ToolchainError
+from triton_porting_kit.toolchain.mlir_bindings import defer_dialects, root
 
-_CARRIER = "numba_cuda_mlir"
-
-
-class _DeferredPackage(ModuleType):
-    """A package whose sub-modules can be imported, and whose own body runs only when an attribute is accessed."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name != "__version__":
-            raise AttributeError(name)
-        spec = self.__spec__
-        assert spec is not None
-        assert spec.loader is not None
-        self.__class__ = ModuleType  # type: ignore[assignment]
-        spec.loader.exec_module(self)
-        return getattr(self, name)
-
-
-def _bindings_root() -> str:
-    try:
-        if importlib.util.find_spec("mlir.ir") is not None:
-            return "mlir"
-    except ModuleNotFoundError:
-        pass
-    if _CARRIER not in sys.modules:
-        spec = importlib.util.find_spec(_CARRIER)
-        if spec is None:
-            raise ToolchainError(
-                "the MLIR Python bindings are not installed: neither `mlir` nor `numba-cuda-mlir` was found; "
-                "run `pip install numba-cuda-mlir`"
-            )
-        sys.modules[_CARRIER] = importlib.util.module_from_spec(_deferred(spec))
-    return f"{_CARRIER}._mlir"
-
-
-def _deferred(spec: Any) -> Any:
-    loader = spec.loader
-
-    class Loader:
-        def create_module(self, spec: Any) -> ModuleType:
-            return _DeferredPackage(spec.name)
-
-        def exec_module(self, module: ModuleType) -> None:
-            loader.exec_module(module)
-
-    spec.loader = Loader()
-    return spec
-
-
-ROOT = _bindings_root()
+ROOT = root()
 """The name of the package that holds the bindings."""
 
 ir: Any = importlib.import_module(f"{ROOT}.ir")
 passmanager: Any = importlib.import_module(f"{ROOT}.passmanager")
-llvm_dialect: Any = importlib.import_module(f"{ROOT}.dialects.llvm")
+_translation: Any = importlib.import_module(f"{ROOT}._mlir_libs._mlirDialectsLLVM")
 
-# For every operation whose dialect has no Python module, the bindings would search the disk for one.
-for _dialect in ("tt", "ttg", "tpk"):
-    sys.modules.setdefault(f"{ROOT}.dialects.{_dialect}", ModuleType(f"{ROOT}.dialects.{_dialect}"))
+_DIALECTS = (
+    "arith",
+    "bufferization",
+    "builtin",
+    "cf",
+    "func",
+    "linalg",
+    "llvm",
+    "math",
+    "memref",
+    "scf",
+    "tensor",
+    "ub",
+    "vector",
+)
+"""Upstream's dialects of the operations that the kit creates."""
+
+defer_dialects(_DIALECTS, ("tt", "ttg", "tpk"))
 
 
 def make_context() -> Any:
-    """A context that reads Triton's dialect, and the kit's own ``tpk``, as unregistered operations."""
-    context = ir.Context()
+    """A context that reads Triton's dialect, and the kit's own ``tpk``, as unregistered operations.
+
+    Other dialects of upstream are loaded when a text or a pass needs them: all of them take long to load, and passes
+    would collect the patterns of each.
+    """
+    context = ir.Context(load_on_create_dialects=_DIALECTS)
     context.allow_unregistered_dialects = True
     context.enable_multithreading(False)
     return context
@@ -159,15 +123,4 @@ def to_llvm_ir(module: Any) -> str:
     module.operation.walk(visit)
     if foreign:
         raise ToolchainError(foreign[0])
-    return str(llvm_dialect.translate_module_to_llvmir(module.operation))
-
-
-def version() -> str:
-    """The name and release of the bindings, e.g. ``numba-cuda-mlir 0.6.0``."""
-    from importlib import metadata
-
-    distribution = "mlir" if ROOT == "mlir" else "numba-cuda-mlir"
-    try:
-        return f"{distribution} {metadata.version(distribution)}"
-    except metadata.PackageNotFoundError:
-        return f"{distribution} (release unknown)"
+    return str(_translation.translate_module_to_llvmir(module.operation))

@@ -37,6 +37,7 @@ from .kernels import (
 from .modules import Contents, contents, generic_text, is_module, read_ttir, run_passes
 from .overrides import MODULE_STAGES, OverrideReader, binary_stage_name, expect_override, inspect_stages
 from .releases import TRIED, Release, UntriedReleaseWarning, check_release, release
+from .triton_key import keep_triton_key
 
 __all__ = [
     "MODULE_STAGES",
@@ -65,6 +66,7 @@ __all__ = [
     "inspect_stages",
     "is_gluon",
     "is_module",
+    "keep_triton_key",
     "kernel_cache_folder",
     "loaded_function",
     "negates_floats",

@@ -80,4 +80,6 @@ class _Functions(importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         contents = vars(self._functions)
         public = contents.get("__all__", [name for name in contents if not name.startswith("_")])
-        vars(module).update({name: contents[name] for name in public}, __doc__=self._functions.__doc__)
+        vars(module).update(
+            {name: getattr(self._functions, name) for name in public}, __doc__=self._functions.__doc__
+        )

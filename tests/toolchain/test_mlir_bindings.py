@@ -1,0 +1,52 @@
+"""The modules of MLIR's dialects are loaded only where a program uses them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from triton_porting_kit.toolchain import mlir, mlir_bindings
+
+READING = """
+import sys
+from triton_porting_kit.toolchain import mlir
+
+module = mlir.parse_module("func.func @f(%a: i32) -> i32 { %b = arith.addi %a, %a : i32 return %b : i32 }")
+(function,) = module.body.operations
+names = [operation.operation.name for operation in function.regions[0].blocks[0].operations]
+assert names == ["arith.addi", "func.return"], names
+loaded = [name for name in sys.modules if name.startswith(f"{mlir.ROOT}.dialects._") and name.endswith("_ops_gen")]
+assert not loaded, loaded
+"""
+USING = """
+import importlib
+arith = importlib.import_module(f"{mlir.ROOT}.dialects.arith")
+dialects = importlib.import_module(f"{mlir.ROOT}.dialects")
+assert dialects.arith is arith
+with mlir.make_context(), mlir.ir.Location.unknown():
+    i32 = mlir.ir.IntegerType.get_signless(32)
+    module = mlir.ir.Module.create()
+    with mlir.ir.InsertionPoint(module.body):
+        arith.ConstantOp(i32, 7)
+    assert "arith.constant 7 : i32" in str(module)
+names = {}
+exec(f"from {mlir.ROOT}.dialects.func import *", names)
+assert "FuncOp" in names
+"""
+
+
+def run(program: str) -> None:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_operations_are_read_without_them() -> None:
+    run(READING)
+
+
+def test_programs_can_use_them() -> None:
+    run(READING + USING)
+
+
+def test_the_root_is_the_package_that_is_loaded() -> None:
+    assert mlir.ir.__name__ == f"{mlir_bindings.root()}.ir"
