@@ -299,11 +299,20 @@ def test_kernels_are_found_under_any_name_of_the_device(array: Array) -> None:
 # --- resets ------------------------------------------------------------------------------------------
 
 
-def test_kernels_are_loaded_again_after_a_reset(array: Array) -> None:
+@pytest.mark.parametrize("frozen", [False, True])
+def test_kernels_are_loaded_again_after_a_reset(array: Array, frozen: bool) -> None:
+    """Also if the program keeps its objects out of garbage collection, as servers do that fork."""
     before = array([1.0] * 8)
     kernel = add_constant[(1,)](before, 8, AMOUNT=1, BLOCK=8)
     old = kernel.function
-    driver.active.device.reset()
+    if frozen:
+        gc.freeze()
+    try:
+        driver.active.device.reset()
+        assert (gc.get_freeze_count() > 0) >= frozen
+    finally:
+        if frozen:
+            gc.unfreeze()
     for expected in (3.0, 4.0):
         x = array([expected - 1] * 8)
         again = add_constant[(1,)](x, 8, AMOUNT=1, BLOCK=8)

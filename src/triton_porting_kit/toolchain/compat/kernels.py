@@ -51,8 +51,14 @@ def forget_loaded_kernels() -> None:
     """
     from triton.compiler.compiler import CompiledKernel
 
+    frozen = gc.get_freeze_count()
+    if frozen:  # `gc.get_objects` leaves out what a program has frozen
+        gc.unfreeze()
     for kernel in [found for found in gc.get_objects() if type(found) is CompiledKernel]:
         kernel.module = kernel.function = kernel._run = None
+    if frozen:
+        gc.collect()
+        gc.freeze()
 
 
 @internal
