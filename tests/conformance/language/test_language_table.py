@@ -1,7 +1,8 @@
 """Every case of the table of operations on the CPU backend, and what the front end refuses.
 
 Cases of one operation on one type are compiled together (and each by itself should that fail), but reported one by
-one. `sample` marks a part of the table that shows every section.
+one. `sample` marks a part of the table that shows every section. Each operation is tried on every second type, and on
+the others under `make test-all`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,18 @@ def in_sample(case: Case) -> bool:
     return zlib.crc32(case.batch.encode()) % SAMPLE == 0
 
 
+@functools.cache
+def left_for_later() -> set[str]:
+    """Every second batch of an operation, from the second on or from the first; one that is alone is not."""
+    by_operation: dict[str, list[str]] = {}
+    for batch, cases in BATCHES.items():
+        by_operation.setdefault(cases[0].op.name, []).append(batch)
+    found: set[str] = set()
+    for number, batches in enumerate(by_operation.values()):
+        found.update(batches[(number + 1) % 2 :: 2] if len(batches) > 1 else ())
+    return found
+
+
 def parameters(cases: Iterable[Case]) -> list[object]:
     """The cases, of which a batch stays in one process."""
     found = []
@@ -40,6 +53,8 @@ def parameters(cases: Iterable[Case]) -> list[object]:
         marks = [pytest.mark.xdist_group(case.batch)]
         if in_sample(case):
             marks.append(pytest.mark.sample)
+        elif case.batch in left_for_later():
+            marks.append(pytest.mark.slow)
         found.append(pytest.param(case, id=case.id, marks=marks))
     return found
 
