@@ -16,41 +16,39 @@ _FUSED = frozenset({"linalg.generic", "linalg.broadcast", "linalg.transpose"})
 _PASSED = frozenset({"tensor.collapse_shape", "tensor.expand_shape"})
 
 
-def insert_barriers(module: Any) -> None:
-    """End chains of element-wise operations by IREE's `iree_codegen.fusion_barrier`."""
-    lengths: dict[Any, int] = {}
-    for view in module.body.operations:
-        for region in view.operation.regions:
-            for block in region.blocks:
-                _block(block, lengths)
+class Chains:
+    """The chains of element-wise operations of a module, which is walked through in the order of the program."""
 
+    def __init__(self) -> None:
+        self._lengths: dict[Any, int] = {}
+        self._ends: list[Any] = []
 
-def _block(block: Any, lengths: dict[Any, int]) -> None:
-    operations = [view.operation for view in block.operations]
-    for operation, following in zip(operations, [*operations[1:], None], strict=True):
-        if operation.name in _FUSED or operation.name in _PASSED:
-            length = max((lengths.get(value, 0) for value in operation.operands), default=0)
-            result = operation.results[0]
-            lengths[result] = length + (operation.name in _FUSED)
-            if lengths[result] >= LONGEST and _is_read_again(result):
-                _separate(result, following)
-        elif not operation.name.startswith("linalg."):
-            for region in operation.regions:
-                for inner in region.blocks:
-                    _block(inner, lengths)
+    def visit(self, operation: Any) -> None:
+        """Note how long a chain an operation ends."""
+        counts = operation.name in _FUSED
+        if not counts and operation.name not in _PASSED:
+            return
+        length = counts + max((self._lengths.get(value, 0) for value in operation.operands), default=0)
+        result = operation.results[0]
+        if length >= LONGEST and _is_read_again(result):
+            self._ends.append(operation)
+            length = 0
+        self._lengths[result] = length
+
+    def separate(self) -> None:
+        """End long chains by IREE's `iree_codegen.fusion_barrier`."""
+        for operation in self._ends:
+            value = operation.results[0]
+            barrier = ir.Operation.create(
+                "iree_codegen.fusion_barrier",
+                results=[value.type],
+                operands=[value],
+                loc=operation.location,
+                ip=ir.InsertionPoint.after(operation),
+            )
+            value.replace_all_uses_except(barrier.result, barrier)
 
 
 def _is_read_again(value: Any) -> bool:
     """Whether a tensor of numbers is read more than once. IREE makes bytes of booleans in `linalg.generic` alone."""
     return not str(value.type).endswith("xi1>") and len(list(value.uses)) > 1
-
-
-def _separate(value: Any, following: Any) -> None:
-    barrier = ir.Operation.create(
-        "iree_codegen.fusion_barrier",
-        results=[value.type],
-        operands=[value],
-        loc=following.location,
-        ip=ir.InsertionPoint(following),
-    )
-    value.replace_all_uses_except(barrier.result, barrier)

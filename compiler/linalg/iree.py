@@ -17,12 +17,12 @@ from triton_porting_kit.compiler.dialect.types import element_of
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
-from .barriers import insert_barriers
+from .barriers import Chains
 from .expansion import GRID, Functions, Text, unplaced, width
 from .rewriting import Rewriting
 
 _BINDING = "!stream.binding"
-_INLINE = "builtin.module(inline,symbol-dce,canonicalize,cse)"
+_INLINE = 'builtin.module(inline{default-pipeline=""},symbol-dce,canonicalize{region-simplify=disabled},cse)'
 
 
 def enter(rewriting: Rewriting) -> None:
@@ -42,9 +42,10 @@ def adapt(module: Any) -> None:
     """Replace what IREE does not take, and have loops yield tensors in the place of those that they carry: IREE's
     bufferisation asks for it.
     """
-    functions, found, loops, casts = Functions(), [], [], []
+    functions, found, loops, casts, chains = Functions(), [], [], [], Chains()
 
     def visit(operation: Any) -> Any:
+        chains.visit(operation)
         if operation.name == "scf.for":
             loops.append(operation)
         if operation.name == "builtin.unrealized_conversion_cast":
@@ -55,6 +56,7 @@ def adapt(module: Any) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
+    chains.separate()
     for operation in found:
         if operation.name == "tensor.splat":
             _fill(operation)
@@ -72,7 +74,6 @@ def adapt(module: Any) -> None:
     if functions:
         functions.add_to(module)
         mlir.run_passes(module, _INLINE)
-    insert_barriers(module)
 
 
 def _bind(functions: Functions, cast: Any) -> None:

@@ -69,9 +69,9 @@ _EXPANDED = frozenset(
 _EXPAND = (
     "builtin.module(math-expand-ops{ops="
     + ",".join(name.removeprefix("math.") for name in sorted(_EXPANDED))
-    + "},canonicalize,cse)"
+    + "},canonicalize{region-simplify=disabled},cse)"
 )
-_CLEAN = "builtin.module(canonicalize,cse)"
+_CLEAN = "builtin.module(canonicalize{region-simplify=disabled},cse)"
 
 
 def lower_to_linalg(module: Any, convention: Convention) -> None:

@@ -17,7 +17,7 @@ from .scalars import Leaf, Scalars, Wrapped
 from .types import Types
 
 _TOLD: Interval = (-(1 << 64) + (1 << 32), (1 << 64) - (1 << 32))
-"""Within these bounds, a 64-bit sum shows whether the true sum fits 32 bits: it is exact, or off by 2**64."""
+"""Within these bounds, a 64-bit sum shows the kernel whether the true sum fits 32 bits: it is exact, or 2**64 off."""
 
 
 class Exactness:
@@ -40,10 +40,14 @@ class Exactness:
         if self._is_carried(form.offset):
             form = self._at_wrapped_offset(form, bits)
             bounds = self.interval(form, shape)
-        if bits != 32 or not within(bounds, _TOLD) or not self._is_told(form, shape):
+        if bits != 32:
             return None
         part = Affine(form.offset, form.strides, form.wraps)
-        return form.assuming(self._ranges.promise(part, shape) or part)
+        promise = self._ranges.promise(part, shape)
+        if promise is not None:
+            return form.assuming(promise)
+        told = within(bounds, _TOLD) and self._is_told(form, shape)
+        return form.assuming(part) if told else None
 
     def _is_carried(self, poly: Poly) -> bool:
         """Whether it depends on a loop-carried i64 that stands for a tensor, and is correct modulo 2**bits only."""

@@ -108,3 +108,29 @@ def of_rectangles(
     inside = (y < OH) & (xs < OW) & (f[None, None, :] < F)
     at = image * on + y * oh + xs * ow + f[None, None, :] * of
     tl.store(out + at, total.reshape(BY, BX, BF), mask=inside)
+
+
+@triton.jit
+def of_images(
+    x, w, out, H, W, OH, OW, C, F,
+    R: tl.constexpr, S: tl.constexpr, STRIDE: tl.constexpr, PAD: tl.constexpr, DIL: tl.constexpr,
+    BY: tl.constexpr, BX: tl.constexpr, BC: tl.constexpr, BF: tl.constexpr,
+):  # fmt: skip
+    """As `of_rectangles`, of dense images in NHWC: an address is a product of several arguments."""
+    oy = tl.program_id(0) * BY + tl.arange(0, BY)
+    ox = tl.program_id(1) * BX + tl.arange(0, BX)
+    f, c, image = tl.arange(0, BF), tl.arange(0, BC), tl.program_id(2)
+    total = tl.zeros((BY * BX, BF), tl.float32)
+    for r in range(R):
+        for s in range(S):
+            y = (oy * STRIDE + r * DIL - PAD)[:, None, None]
+            xs = (ox * STRIDE + s * DIL - PAD)[None, :, None]
+            seen = (y >= 0) & (y < H) & (xs >= 0) & (xs < W) & (c[None, None, :] < C)
+            a = tl.load(x + ((image * H + y) * W + xs) * C + c[None, None, :], mask=seen, other=0.0)
+            given = (c[:, None] < C) & (f[None, :] < F)
+            b = tl.load(w + ((r * S + s) * C + c[:, None]) * F + f[None, :], mask=given, other=0.0)
+            total = tl.dot(a.reshape(BY * BX, BC), b, total, input_precision="ieee")
+    y, xs = oy[:, None, None], ox[None, :, None]
+    inside = (y < OH) & (xs < OW) & (f[None, None, :] < F)
+    at = ((image * OH + y) * OW + xs) * F + f[None, None, :]
+    tl.store(out + at, total.reshape(BY, BX, BF), mask=inside)

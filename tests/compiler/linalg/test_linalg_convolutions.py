@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from convolution_kernels import by_loops, by_one_loop, of_rectangles, written_out
+from convolution_kernels import by_loops, by_one_loop, of_images, of_rectangles, written_out
 from ttir_source import ttir_text
 
 from triton_porting_kit.compiler import CpuTarget, artefacts, cpu_pipeline, linalg_stage
@@ -52,6 +52,7 @@ def named(text: str) -> tuple[str, str, str, str]:
         (written_out, {"DIL": 2}, ("1", "[1, 2]", "tensor<1x3x20x16xf16>", "tensor<3x3x16x16xf16>")),
         (by_one_loop, {"C": 64}, ("1", "1", "tensor<1x3x18x16xf16>", "tensor<3x3x16x16xf16>")),
         (of_rectangles, {"BY": 4}, ("1", "1", "tensor<1x6x18x16xf16>", "tensor<3x3x16x16xf16>")),
+        (of_images, {"BY": 4}, ("1", "1", "tensor<1x6x18x16xf16>", "tensor<3x3x16x16xf16>")),
         (
             of_rectangles,
             {"BY": 4, "STRIDE": 2, "R": 2},
@@ -109,7 +110,10 @@ def launched(kernel: Any, x: Any, w: Any, given: dict[str, int]) -> tuple[Any, s
     constexprs = {**TILES, **given, "R": r, "S": s}
     sizes = [height, width, oh, ow, channels, filters]
     grid = (triton.cdiv(ow, TILES["BX"]), triton.cdiv(filters, TILES["BF"]), count * oh)
-    if kernel in (by_loops, by_one_loop):
+    if kernel in (of_rectangles, of_images):
+        constexprs["BY"] = 4
+        grid = (triton.cdiv(oh, 4), grid[0], count)
+    if kernel in (by_loops, by_one_loop, of_images):
         if kernel == by_one_loop:
             del sizes[4]
             constexprs["C"] = channels
@@ -117,9 +121,6 @@ def launched(kernel: Any, x: Any, w: Any, given: dict[str, int]) -> tuple[Any, s
         arrays = put(x.transpose(0, 2, 3, 1)), put(w.transpose(2, 3, 1, 0)), out
         compiled = kernel[grid](*arrays, *sizes, **constexprs)
         return out.numpy().transpose(0, 3, 1, 2), compiled.asm["linalg"]
-    if kernel == of_rectangles:
-        constexprs["BY"] = 4
-        grid = (triton.cdiv(oh, 4), grid[0], count)
     out = put(np.full((count, filters, oh, ow), np.nan, np.float32))
     arrays = put(x), put(w), out
     strides = [step for array in arrays for step in array.strides]
@@ -137,12 +138,12 @@ SHAPES = [
 
 @pytest.mark.usefixtures("through_linalg")
 @pytest.mark.parametrize(
-    "kernel", [by_loops, written_out, by_one_loop, of_rectangles], ids=lambda k: str(k.__name__)
+    "kernel", [by_loops, written_out, by_one_loop, of_rectangles, of_images], ids=lambda k: str(k.__name__)
 )
 @pytest.mark.parametrize(("x", "w", "given"), SHAPES, ids=lambda value: str(value))
 def test_numbers(kernel: Any, x: tuple[int, ...], w: tuple[int, ...], given: dict[str, int]) -> None:
     random = np.random.default_rng(7)
-    channels = {by_one_loop: 32, of_rectangles: 11}.get(kernel, 19)
+    channels = {by_one_loop: 32, of_rectangles: 11, of_images: 11}.get(kernel, 19)
     x, w = (x[0], channels, *x[2:]), (w[0], channels, *w[2:])
     pixels, weights = (random.standard_normal(shape).astype(np.float32) for shape in (x, w))
     found, text = launched(kernel, pixels, weights, given)
