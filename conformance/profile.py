@@ -66,6 +66,7 @@ FEATURES = {
     "atomics": "atomic operations",
     "map_elementwise": "map_elementwise",
     "noinline": "functions that are called, not inlined",
+    "groups": "groups of ranks with symmetric memory",
 }
 """The features that a profile may name, with descriptions."""
 

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,21 @@ from triton_porting_kit.errors import GroupError, RankLost, RanksDisagree
 OWN_BYTES = 4096
 """Bytes of each rank's part of the heap that the group keeps for itself."""
 _WORD = 8
+_LEFT, _GAVE_UP = 1, 2
 _ALIGNMENT = 256
+
+
+class _Status(IntEnum):
+    """Words of symmetric memory in which a rank says what it does."""
+
+    LEFT = 0
+    """`_LEFT`, or `_GAVE_UP`: it has waited for longer than the timeout."""
+    OFFSET = 1
+    """One more than the offset of the signal that a kernel waits for, or 0."""
+    LEAST = 2
+    """What this signal has to reach."""
+    ON_HOST = 3
+    """1: it waits on the host for all ranks."""
 
 
 class _SymmetricStorage(Storage):
@@ -74,7 +89,9 @@ class Group:
         self.rank, self.ranks, self.device = rendezvous.rank, rendezvous.ranks, device
         self._rendezvous = rendezvous
         self._lost: RankLost | None = None
+        self._status = 0
         self._allocations: list[_Allocation] = []
+        self._said: tuple[int, int] | None = None
         self._lock = threading.Lock()
         exchange = rendezvous.exchange
         self._agree("heap_bytes", str(heap_bytes))
@@ -82,12 +99,13 @@ class Group:
         """What owns the symmetric memory of this process."""
         try:
             self._barrier = device.symmetric_alloc(2 * _WORD)
-            self._status = device.symmetric_alloc(2 * _WORD)
+            status = device.symmetric_alloc(len(_Status) * _WORD)
             self.context = DeviceArray.from_numpy(self._words(), device)
             self._stream = device.create_stream()
+            self._status = status
             processes = Processes(exchange(describe_process()))
             rendezvous.check = self.check
-            self._watch: Watch | None = Watch(processes, self._waiting, self._explain, self._lose, timeout)
+            self._watch: Watch | None = Watch(processes, self, timeout)
         except BaseException:
             device.close_group()
             raise
@@ -143,11 +161,14 @@ class Group:
     def exchange(self, content: bytes) -> list[bytes]:
         """The bytes of every rank, by rank; collective. Meant for a few kilobytes."""
         self.check()
+        self._say(_Status.ON_HOST, 1)
         try:
             return self._rendezvous.exchange(content)
         except RankLost as error:
-            self._lose(error)
+            self.lose(error)
             raise
+        finally:
+            self._say(_Status.ON_HOST, 0)
 
     def check(self) -> None:
         """Raise `RankLost` if a rank is lost."""
@@ -165,7 +186,7 @@ class Group:
             return
         try:
             if together and self._lost is None:
-                self.device.memcpy_htod(self._status, np.array([1, 0], np.int64))
+                self._say(_Status.LEFT, _LEFT)
                 self.exchange(b"")
         finally:
             watch.stop()
@@ -190,6 +211,7 @@ class Group:
         words = np.zeros(language.DISTANCES.value + self.ranks, np.int64)
         words[language.RANK.value], words[language.RANKS.value] = self.rank, self.ranks
         words[language.BARRIER.value] = self._barrier
+        words[language.RANDOM.value] = 1_000_003 * language.DELAY_SEED + self.rank
         for peer in range(self.ranks):
             distance = self.device.peer_address(peer, self._barrier) - self._barrier
             words[language.DISTANCES.value + peer] = distance
@@ -204,25 +226,65 @@ class Group:
         self.device.synchronize(self._stream)
         return int(found[0])
 
-    def _waiting(self) -> tuple[int, int] | None:
-        address = self._read(self._word(language.WAITS_FOR.value))
-        return (address, self._read(self._word(language.LEAST.value))) if address else None
+    def _say(self, what: _Status, number: int) -> None:
+        """Let other ranks read what this one does."""
+        if self._status:
+            word = np.array([number], np.int64)
+            self.device.memcpy_htod(self._status + what * _WORD, word, self._stream)
+            self.device.synchronize(self._stream)
 
-    def _explain(self, wait: tuple[int, int]) -> str:
-        address, least = wait
+    def waiting(self) -> tuple[int, int] | None:
+        address = self._read(self._word(language.WAITS_FOR.value))
+        wait = (address, self._read(self._word(language.LEAST.value))) if address else None
+        if wait != self._said:
+            self._said = wait
+            self._say(_Status.LEAST, wait[1] if wait else 0)
+            self._say(_Status.OFFSET, address - self._barrier + 1 if wait else 0)
+        return wait
+
+    def explain(self) -> str:
+        ranks = "; ".join(map(self._explain_rank, range(self.ranks)))
         return (
-            f"rank {self.rank} waits in a kernel for the signal at offset {address - self._barrier} of its symmetric "
-            f"memory to reach {least}, for longer than the group's timeout; a rank does not notify it, or waits itself"
+            f"{ranks}. This has taken longer than the group's timeout: look for the notification that should end one "
+            "of these waits, its rank and its amount"
         )
 
-    def _lose(self, error: RankLost) -> None:
+    def _explain_rank(self, rank: int) -> str:
+        """What a rank waits for. Every rank has the same allocations, so this rank's describe those of others."""
+        offset, least, on_host = (
+            self._read_of(rank, self._status + what * _WORD)
+            for what in (_Status.OFFSET, _Status.LEAST, _Status.ON_HOST)
+        )
+        if offset:
+            address = self._barrier + offset - 1
+            found = np.zeros(1, f"i{self._itemsize(address)}")
+            self.device.memcpy_dtoh(found, self.device.peer_address(rank, address), self._stream)
+            self.device.synchronize(self._stream)
+            return f"rank {rank} waits in a kernel for {self.describe(address)} to reach {least}, and has {found[0]}"
+        if on_host:
+            return f"rank {rank} waits on the host for all ranks"
+        return f"rank {rank} does not wait"
+
+    def _itemsize(self, address: int) -> int:
+        for each in self._allocations:
+            if each.address <= address < each.address + each.size:
+                return each.itemsize
+        return _WORD
+
+    def gave_up(self, rank: int) -> bool:
+        """Whether a rank that has ended had waited for longer than the timeout before."""
+        return self._read_of(rank, self._status) == _GAVE_UP
+
+    def lose(self, error: RankLost) -> None:
         """Let everything of this rank that waits for others end."""
         with self._lock:
             if self._lost is not None:
                 return
-            if error.rank is not None and self._read_of(error.rank, self._status):
-                return  # it has left, as this rank is about to
+            if error.rank is not None and self._read_of(error.rank, self._status) == _LEFT:
+                return  # as this rank is about to
             self._lost = error
+            if error.rank is None:
+                self._say(_Status.LEFT, _GAVE_UP)
             self.device.fail_group(error.reason)
             stop = np.ones(1, np.int64)
             self.device.memcpy_htod(self._word(language.STOP.value), stop, self._stream)

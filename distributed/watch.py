@@ -7,8 +7,9 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from triton_porting_kit.errors import RankLost
 
@@ -61,23 +62,27 @@ class Processes:
         self._descriptors.clear()
 
 
+class Watched(Protocol):
+    """What a watch looks at."""
+
+    def waiting(self) -> tuple[int, int] | None:
+        """The address of the signal for which a kernel waits and the number that it has to reach, or None."""
+
+    def explain(self) -> str:
+        """Who waits for what."""
+
+    def gave_up(self, rank: int) -> bool:
+        """Whether a rank that has ended had waited for too long before."""
+
+    def lose(self, error: RankLost) -> None:
+        """Let everything that waits end."""
+
+
 class Watch:
-    """Calls `lose` with a `RankLost`, once, from a thread of its own.
+    """Calls `lose` of a rank once, from a thread of its own, if another one ends or a wait takes `timeout` seconds."""
 
-    `waiting` gives the address of the signal for which a kernel waits and the number that it has to reach, or None.
-    `explain` makes the text about a wait that has taken `timeout` seconds.
-    """
-
-    def __init__(
-        self,
-        processes: Processes,
-        waiting: Callable[[], tuple[int, int] | None],
-        explain: Callable[[tuple[int, int]], str],
-        lose: Callable[[RankLost], None],
-        timeout: float,
-    ) -> None:
-        self._processes, self._waiting, self._explain = processes, waiting, explain
-        self._lose, self._timeout = lose, timeout
+    def __init__(self, processes: Processes, rank: Watched, timeout: float) -> None:
+        self._processes, self._rank, self._timeout = processes, rank, timeout
         self._stopped = threading.Event()
         self._wait: tuple[int, int] | None = None
         self._since = 0.0
@@ -93,22 +98,24 @@ class Watch:
     def _run(self) -> None:
         while not self._stopped.wait(TICK_SECONDS):
             if (lost := self._find()) is not None:
-                self._lose(lost)
+                self._rank.lose(lost)
                 return
 
     def _find(self) -> RankLost | None:
+        wait, now = None, time.monotonic()
+        with contextlib.suppress(RuntimeError):  # the device may be lost; launches then fail by themselves
+            wait = self._rank.waiting()
+        if wait != self._wait:
+            self._wait, self._since = wait, now
         if (ended := self._processes.ended()) is not None:
             rank, process = ended
+            if wait is not None and self._rank.gave_up(rank):
+                return RankLost(None, self._rank.explain())
             return RankLost(
                 rank,
                 f"rank {rank} is lost: its process {process} has ended; see its own output for the reason, and start "
                 "the group again",
             )
-        wait, now = None, time.monotonic()
-        with contextlib.suppress(RuntimeError):  # the device may be lost; launches then fail by themselves
-            wait = self._waiting()
-        if wait != self._wait:
-            self._wait, self._since = wait, now
         if wait is None or now - self._since < self._timeout:
             return None
-        return RankLost(None, self._explain(wait))
+        return RankLost(None, self._rank.explain())

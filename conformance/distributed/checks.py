@@ -9,11 +9,10 @@ from typing import Any
 
 from triton_porting_kit.conformance.check import Checks
 from triton_porting_kit.conformance.context import Context
-from triton_porting_kit.conformance.distributed import collectives, litmus, ranks
+from triton_porting_kit.conformance.distributed import collectives, litmus, modelled, overlapped, ranks
 from triton_porting_kit.conformance.distributed.workers import Failed, Workers
-from triton_porting_kit.errors import MissingHook
 
-CHECKS = Checks("distributed", kit_device=True, seconds=240.0)
+CHECKS = Checks("distributed", kit_device=True, needs=("feature:groups",), seconds=240.0)
 
 SIZES = (2, 4, 8)
 """Ranks of a group."""
@@ -25,17 +24,12 @@ _ROUNDS = {2: 500, 4: 40, 8: 10}
 
 
 @contextmanager
-def _workers(context: Context, count: int) -> Iterator[Workers]:
-    """Processes of the backend under test. Raises `NotImplementedError` if its device has no groups."""
-    try:
-        memory = context.device.open_group(0, 1, 1 << 16, lambda content: [content])
-    except MissingHook as error:
-        raise NotImplementedError(
-            f"the device has no groups ({error}); list distributed/* under unsupported in the profile"
-        ) from error
+def _workers(context: Context, count: int, **environment: str) -> Iterator[Workers]:
+    """Processes of the backend under test. Raises `MissingHook` if its device has no groups."""
+    memory = context.device.open_group(0, 1, 1 << 16, lambda content: [content])
     context.device.close_group()
     del memory
-    found = Workers(count, backend=context.session.target.backend)
+    found = Workers(count, backend=context.session.target.backend, environment=environment)
     try:
         yield found
     finally:
@@ -96,6 +90,42 @@ def _collectives(count: int) -> Callable[[Context], None]:
     return body
 
 
+def _overlapped(count: int) -> Callable[[Context], None]:
+    def body(context: Context) -> None:
+        with _workers(context, count) as workers:
+            for function, arguments in (
+                (overlapped.products, (19, 21, 17)),
+                (overlapped.experts, (11, 19, 2, 2)),
+                (overlapped.attention, (3, 19, 16, True)),
+                (overlapped.attention, (1, 37, 32, False)),
+            ):
+                found = workers.run(function, count, *arguments)
+                _equal(context, f"{function.__name__} {arguments}", found, [[]] * count)
+
+    return body
+
+
+def _delayed(count: int) -> Callable[[Context], None]:
+    def body(context: Context) -> None:
+        rounds = _ROUNDS[count] // 5
+        for seed in range(2):
+            with _workers(context, count, TPK_RANK_DELAYS=str(seed + 1)) as workers:
+                counted = workers.run(ranks.barriers, count, rounds)
+                _equal(context, f"no rank passes a barrier early, seed {seed}", counted, [0] * count)
+                found = workers.run(collectives.again, count, rounds, 100)
+                _equal(context, f"sums of {rounds} all-reduces, seed {seed}", found, [0] * count)
+
+    return body
+
+
+def _modelled(name: str) -> Callable[[Context], None]:
+    def body(context: Context) -> None:
+        found = modelled.in_process(name)
+        context.expect(not found, modelled.requirement(name), found)
+
+    return body
+
+
 def _lost(count: int, how: str) -> Callable[[Context], None]:
     def body(context: Context) -> None:
         kind = "DeviceLost" if how == "kernel" else "RankLost"
@@ -119,14 +149,17 @@ def _lost(count: int, how: str) -> Callable[[Context], None]:
 
 
 @CHECKS.check(
-    "failures/endless-wait", "A wait for a signal that nobody sends ends by its timeout and names the signal."
+    "failures/endless-wait",
+    "Ranks that wait for each other end by a timeout, and each names who waits for what.",
 )
 def _endless(context: Context) -> None:
     with _workers(context, 2) as workers:
-        workers.start(ranks.starve, 1, timeout=0.5)
-        found = workers.answer(0)
-        right = "rank 0 waits in a kernel for the signal at offset" in found and "to reach 7" in found
-        context.expect(right, "the error names the rank, the signal and the number", found)
+        workers.start(ranks.starve, 2, timeout=1.0)
+        for found in (workers.answer(0), workers.answer(1)):
+            for rank, least in enumerate((7, 8)):
+                text = f"rank {rank} waits in a kernel for element {rank} of allocation 1"
+                context.expect(text in found, f"the error names what rank {rank} waits for", found)
+                context.expect(f"to reach {least}" in found, "and the number", found)
 
 
 for _count in SIZES:
@@ -139,9 +172,21 @@ for _count in SIZES:
     CHECKS.add(
         f"collectives/{_count}", f"Collectives of {_count} ranks give the right values.", _collectives(_count)
     )
+    CHECKS.add(
+        f"overlapped/{_count}",
+        f"Kernels that compute while they communicate are right on {_count} ranks.",
+        _overlapped(_count),
+    )
+    CHECKS.add(
+        f"delays/{_count}",
+        f"Barriers and sums of {_count} ranks are right if puts and notifications are delayed.",
+        _delayed(_count),
+    )
     for _how in ("kernel", "host"):
         CHECKS.add(
             f"failures/lost-{_how}-{_count}",
             f"When one of {_count} ranks ends, the others report it, waiting in a {_how} call.",
             _lost(_count, _how),
         )
+for _name in (*modelled.PROGRAMS, modelled.THREADS):
+    CHECKS.add(f"model/{_name}", modelled.requirement(_name), _modelled(_name), needs=(), kit_device=False)

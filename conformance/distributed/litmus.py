@@ -80,6 +80,25 @@ def reads_kernel(group, x, out, rounds):
         tpl.barrier_all(group)
 
 
+@triton.jit
+def flags_kernel(group, x, flag, mistakes, rounds, BLOCK: tl.constexpr):
+    """Rank 0 puts a tile to rank 1 and raises a flag by a relaxed operation, which fences on both sides order."""
+    offsets = tl.arange(0, BLOCK)
+    wrong = 0
+    for step in range(1, rounds + 1):
+        if tpl.rank(group) == 0:
+            tpl.put(group, x + offsets, tl.full([BLOCK], 0, tl.int32) + step, 1)
+            tpl.fence(group)
+            tl.atomic_xchg(tpl.symmetric_at(group, flag, 1), step, sem="relaxed", scope="sys")
+        else:
+            while tl.load(flag, volatile=True) < step:
+                pass
+            tpl.fence(group)
+            wrong += tl.sum((tl.load(x + offsets) != step).to(tl.int32))
+        tpl.barrier_all(group)
+    tl.store(mistakes, wrong)
+
+
 def passing(group: Group, rounds: int) -> int:
     x, signal, mistakes = group.zeros(300, "int32"), group.zeros(1, "int32"), group.zeros(1, "int32")
     passing_kernel[(1,)](group.context, x, signal, mistakes, rounds, group.ranks, BLOCK=256)
@@ -89,6 +108,12 @@ def passing(group: Group, rounds: int) -> int:
 def reuse(group: Group, rounds: int) -> int:
     x, signal, mistakes = group.zeros(256, "int32"), group.zeros(1, "int32"), group.zeros(1, "int32")
     reuse_kernel[(1,)](group.context, x, signal, mistakes, rounds, BLOCK=256)
+    return int(mistakes.numpy()[0])
+
+
+def flags(group: Group, rounds: int) -> int:
+    x, flag, mistakes = group.zeros(256, "int32"), group.zeros(1, "int32"), group.zeros(1, "int32")
+    flags_kernel[(1,)](group.context, x, flag, mistakes, rounds, BLOCK=256)
     return int(mistakes.numpy()[0])
 
 

@@ -168,11 +168,10 @@ def lose(group: Group, how: str) -> dict[str, Any]:
 
 
 def starve(group: Group) -> str:
-    """Rank 0 waits for a signal that nobody sends."""
+    """Each rank waits for a signal that nobody sends, element r for rank r, to reach 7 + r."""
     signal, out = group.zeros(4, "int32"), group.zeros(1, "int32")
-    if group.rank == 0:
-        try:
-            wait_kernel[(1,)](group.context, signal[2:], 7, out)
-        except DeviceLost as error:
-            return str(error)
+    try:
+        wait_kernel[(1,)](group.context, signal[group.rank :], 7 + group.rank, out)
+    except DeviceLost as error:
+        return str(error)
     return "no error"

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,18 @@ class Workers:
     """Several worker processes."""
 
     def __init__(
-        self, count: int, cache: Path | None = None, backend: str = "cpu", programs: Path | None = None
+        self,
+        count: int,
+        cache: Path | None = None,
+        backend: str = "cpu",
+        programs: Path | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`cache`: of kernels; None: that of this process. `programs`: a folder with more modules of functions."""
-        environment = os.environ | {"TRITON_DEFAULT_BACKEND": backend, "TPK_NUM_THREADS": "1"}
+        """`cache`: of kernels; None: that of this process. `programs`: a folder with more modules of functions.
+        `environment`: more variables."""
+        environment = (
+            os.environ | {"TRITON_DEFAULT_BACKEND": backend, "TPK_NUM_THREADS": "1"} | (environment or {})
+        )
         if cache is not None:
             environment["TRITON_CACHE_DIR"] = str(cache)
         if programs is not None:

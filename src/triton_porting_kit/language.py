@@ -10,6 +10,8 @@ notify before they wait: devices start the programs of a grid in order, and need
 
 from __future__ import annotations
 
+import os
+
 import triton
 import triton.language as tl
 
@@ -42,11 +44,30 @@ LEAST = tl.constexpr(5)
 """The number that this signal has to reach."""
 BARRIER = tl.constexpr(6)
 """The address of the two words of `barrier_all`, in symmetric memory."""
+RANDOM = tl.constexpr(7)
+"""The state of the delays, see `DELAY_SEED`."""
 DISTANCES = tl.constexpr(8)
 """The first of the distances in bytes from this rank's part of the heap to that of each rank."""
 
 _QUIET_READS = tl.constexpr(256)
 """A wait reads its signal as often before it says what it waits for."""
+
+
+DELAY_SEED = int(os.environ.get("TPK_RANK_DELAYS", "0"))
+"""Not 0: the seed of random delays before puts and notifications, to try programs. Without it they cost nothing."""
+_DELAYS = tl.constexpr(DELAY_SEED != 0)
+_LONGEST_DELAY_BITS = tl.constexpr(12)
+
+
+@triton.jit
+def _delay(group):
+    """Read a word many times: mostly few, sometimes thousands."""
+    state = tl.load(group + RANDOM, volatile=True) * 6364136223846793005 + 1442695040888963407
+    tl.store(group + RANDOM, state)
+    bits = ((state >> 33) & 31).to(tl.int32)
+    reads = tl.where(bits < _LONGEST_DELAY_BITS, 1 << bits, 0)
+    while reads > 0:
+        reads -= 1 + (tl.load(group + STOP, volatile=True) & 0).to(tl.int32)
 
 
 @triton.jit
@@ -71,6 +92,8 @@ def symmetric_at(group, pointer, peer):
 @triton.jit
 def put(group, destination, value, peer, mask=None):
     """Store `value` to `destination`, pointers to symmetric memory, on `peer`. Other ranks see it after `notify`."""
+    if _DELAYS:
+        _delay(group)
     tl.store(symmetric_at(group, destination, peer), value, mask=mask)
 
 
@@ -102,6 +125,8 @@ def notify(group, signal, peer, amount=1):
     A release: who sees the new number with `wait` also sees every store of this program before, and every store that
     this program has seen.
     """
+    if _DELAYS:
+        _delay(group)
     tl.debug_barrier()
     tl.atomic_add(symmetric_at(group, signal, peer), amount, sem="release", scope="sys")
 

@@ -99,18 +99,6 @@ def same_everywhere(group: Group, count: int) -> list[list[float]]:
     return found
 
 
-def again(group: Group, calls: int, count: int) -> int:
-    """How many of many all-reduces, one after the other without any other wait, give a wrong sum."""
-    collectives, wrong = Collectives(group, programs=2), 0
-    x = group.tensor(count, torch.int32)
-    ranks = group.ranks
-    for call in range(calls):
-        x.fill_(call + group.rank)
-        collectives.all_reduce(x, algorithm=("two_shot", "ring")[call % 2])
-        wrong += int((x != call * ranks + ranks * (ranks - 1) // 2).any())
-    return wrong
-
-
 def refuse(group: Group) -> list[str]:
     calls: Any = Collectives(group)
     x, y = group.zeros(9, "float32"), group.zeros(6, "int32")

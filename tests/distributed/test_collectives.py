@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from triton_porting_kit.conformance.distributed import collectives
 from triton_porting_kit.conformance.distributed.workers import Workers
 
 pytest.importorskip("torch")
@@ -14,13 +15,7 @@ import collective_programs
 
 
 @pytest.mark.parametrize(
-    ("ranks", "types", "counts"),
-    [
-        (1, ["float32"], [5]),
-        (2, ["float32", "bfloat16"], [1, 4096, 20_001]),
-        (3, ["int32"], [0, 12_289]),
-        (4, ["float32"], [16_387]),
-    ],
+    ("ranks", "types", "counts"), [(2, ["bfloat16"], [1, 20_001]), (3, ["float32"], [0, 12_289])]
 )
 def test_collectives_give_what_gloo_gives(
     workers: Workers, tmp_path: Path, ranks: int, types: list[str], counts: list[int]
@@ -29,16 +24,15 @@ def test_collectives_give_what_gloo_gives(
     assert found == [[]] * ranks
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_sums_are_the_same_on_all_ranks(workers: Workers, ranks: int) -> None:
-    first, *others = workers.run(collective_programs.same_everywhere, ranks, 10_001)
+def test_sums_are_the_same_on_all_ranks(workers: Workers) -> None:
+    first, *others = workers.run(collective_programs.same_everywhere, 3, 10_001)
     for other in others:
         assert other == first
     assert all(error < 2e-6 for _, error in first)
 
 
 def test_many_calls_one_after_the_other(workers: Workers) -> None:
-    assert workers.run(collective_programs.again, 2, 300, 5000) == [0, 0]
+    assert workers.run(collectives.again, 2, 300, 5000) == [0, 0]
 
 
 def test_wrong_arguments_are_refused(workers: Workers) -> None:

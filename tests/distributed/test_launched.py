@@ -38,23 +38,10 @@ def free_port() -> int:
         return port
 
 
-@pytest.mark.parametrize(
-    ("program", "printed"),
-    [
-        (SHIFT, ["rank 0 has 1", "rank 1 has 0"]),
-        (
-            "import torch\ntorch.distributed.init_process_group('gloo')\n" + REDUCE,
-            ["rank 0 has 3", "rank 1 has 3"],
-        ),
-    ],
-    ids=["store", "process group"],
-)
-def test_the_programs_of_the_page_by_torchrun(
-    tmp_path: Path, environment: dict[str, str], program: str, printed: list[str]
-) -> None:
+def test_the_first_program_of_the_page_by_torchrun(tmp_path: Path, environment: dict[str, str]) -> None:
     pytest.importorskip("torch")
     path = tmp_path / "program.py"
-    path.write_text(program)
+    path.write_text(SHIFT)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     done = subprocess.run(
         [*command, "--master-addr", "127.0.0.1", "--master-port", str(free_port()), str(path)],
@@ -63,13 +50,28 @@ def test_the_programs_of_the_page_by_torchrun(
         text=True,
         timeout=120,
     )
-    assert sorted(re.findall(r"rank \d has \d", done.stdout)) == printed, done.stderr
+    assert sorted(re.findall(r"rank \d has \d", done.stdout)) == ["rank 0 has 1", "rank 1 has 0"], done.stderr
+
+
+def test_the_second_program_of_the_page_in_a_process_group(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    pytest.importorskip("torch")
+    path, port = tmp_path / "program.py", free_port()
+    path.write_text("import torch\ntorch.distributed.init_process_group('gloo')\n" + REDUCE)
+    environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    processes = [_start(path, environment, None, rank, None) for rank in range(2)]
+    outputs = [process.communicate(timeout=120) for process in processes]
+    assert [out.strip() for out, _ in outputs] == ["rank 0 has 3", "rank 1 has 3"], outputs
 
 
 def _start(
-    path: Path, environment: dict[str, str], port: int, rank: int, token: str | None
+    path: Path, environment: dict[str, str], port: int | None, rank: int, token: str | None
 ) -> subprocess.Popen[str]:
-    given = environment | {"RANK": str(rank), "WORLD_SIZE": "2", "TPK_RENDEZVOUS": f"tcp://127.0.0.1:{port}"}
+    """`port`: where ranks meet over TCP without torch; None: as `environment` says."""
+    given = environment | {"RANK": str(rank), "WORLD_SIZE": "2"}
+    if port is not None:
+        given["TPK_RENDEZVOUS"] = f"tcp://127.0.0.1:{port}"
     if token is not None:
         given["TPK_GROUP_TOKEN"] = token
     return subprocess.Popen(

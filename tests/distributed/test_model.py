@@ -11,7 +11,7 @@ from triton_porting_kit.distributed.model import check_ranks
 from triton_porting_kit.errors import GroupError, RanksStuck, UnorderedAccess
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_right_programs_give_what_processes_give(seed: int) -> None:
     assert check_ranks(model_programs.passing, 3, seed=seed) == [[2.0, 2.0], [0.0, 0.0], [1.0, 1.0]]
     assert check_ranks(ranks.barriers, 3, 3, seed=seed) == [0, 0, 0]
