@@ -269,7 +269,7 @@ def other_section(results: Results) -> Iterator[str]:
         "first result": (
             "A new process imports Triton, compiles a vector addition or finds it in the cache, runs it and reads the\n"
             "result. Triton's digest of its own files is in the cache. The reference reads the artefacts of the kit's\n"
-            "stages from files."
+            "stages from files. Autotuning: what the first launch takes, with one call of each configuration."
         ),
         "launch": "An empty kernel with four arguments.",
         "tiles": "All tile sizes of 32, 64 and 128 in each dimension, relative to the best.",

@@ -146,9 +146,9 @@ def main(
     """Measure the kernels of the active backend beside torch (NumPy, where there is no torch).
 
     `--only` is matched against the names of rows ("matmul fp32 1024"), and "machine", "tiles ...", "after torch ...",
-    "launch ...", "compile ...", "first result", "build launcher", "memory matmul", "interpreter matmul". The exit
-    status is 1 where a result is beyond its tolerance or something failed, or where nothing matches; bars that are not
-    met do not change it.
+    "launch ...", "compile ...", "first result", "autotune ...", "build launcher", "memory matmul",
+    "interpreter matmul". The exit status is 1 where a result is beyond its tolerance or something failed, or where
+    nothing matches; bars that are not met do not change it.
     """
     counts = list(dict.fromkeys(threads or default_threads()))
     try:

@@ -4,7 +4,7 @@ The names of all modules but `amd` are names of this package.
 """
 
 from . import amd
-from .autotuning import autotuned_kernel, tuned_kernels
+from .autotuning import asynchronous_compilation, autotuned_kernel, may_compile_ahead, tuned_kernels
 from .caches import (
     artefact_folder,
     cache_root,
@@ -48,6 +48,7 @@ __all__ = [
     "UntriedReleaseWarning",
     "amd",
     "artefact_folder",
+    "asynchronous_compilation",
     "autotuned_kernel",
     "backend_stages",
     "binary_stage_name",
@@ -69,6 +70,7 @@ __all__ = [
     "keep_triton_key",
     "kernel_cache_folder",
     "loaded_function",
+    "may_compile_ahead",
     "negates_floats",
     "option_defaults",
     "out_of_resources",
