@@ -97,8 +97,8 @@ class _Tuning:
         self._first = how() == "first"
         self.ahead: Sequence[Any] = ()
         """Configurations to compile before the first is timed."""
-        self._compiled_for: dict[int, set[Any]] = {}
-        """The keys of what was compiled ahead, by the identity of its configuration."""
+        self._ahead_of: dict[int, Any] = {}
+        """What was compiled ahead, by the identity of its configuration."""
 
     def compile_ahead(self, args: Sequence[Any], meta: Mapping[str, Any]) -> None:
         """Compile the kernels that a launch with these arguments may want, in several processes, once."""
@@ -110,10 +110,8 @@ class _Tuning:
             together.compile_together([partial(self._warm, config, args, meta) for config in configs], count)
 
     def _warm(self, config: Any, args: Sequence[Any], meta: Mapping[str, Any]) -> None:
-        kernels = compat.tuned_kernels(self._tuner)
-        before = set(kernels)
-        self._tuner.fn.run(*args, **{**meta, **config.all_kwargs(), "warmup": True})
-        self._compiled_for[id(config)] = kernels.keys() - before
+        asked = self._tuner.fn.run(*args, **{**meta, **config.all_kwargs(), "warmup": True})
+        self._ahead_of[id(config)] = asked
 
     def time(
         self, config: Any, bench: Callable[[], Sequence[float]], benchmarker: Callable[..., Any]
@@ -122,7 +120,8 @@ class _Tuning:
         if self._first and self._best < math.inf:
             return [math.inf] * 3
         kernels = compat.tuned_kernels(self._tuner)
-        before = set(kernels) - self._compiled_for.pop(id(config), set())
+        ahead = compat.finished_kernel(self._ahead_of.pop(id(config), None))
+        before = {key for key, kernel in kernels.items() if kernel is not ahead}
         by_program = self._tuner.do_bench
         self._tuner.do_bench = self._replacement(by_program, benchmarker)
         _state.best = self._best

@@ -4,7 +4,13 @@ The names of all modules but `amd` are names of this package.
 """
 
 from . import amd
-from .autotuning import asynchronous_compilation, autotuned_kernel, may_compile_ahead, tuned_kernels
+from .autotuning import (
+    asynchronous_compilation,
+    autotuned_kernel,
+    finished_kernel,
+    may_compile_ahead,
+    tuned_kernels,
+)
 from .caches import (
     artefact_folder,
     cache_root,
@@ -59,6 +65,7 @@ __all__ = [
     "definition_line",
     "descriptor_flags",
     "expect_override",
+    "finished_kernel",
     "forget_cache_folders",
     "forget_loaded_kernels",
     "fp_fusion",

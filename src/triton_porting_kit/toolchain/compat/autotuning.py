@@ -85,6 +85,14 @@ def asynchronous_compilation(
     return Mode(executor, ignore_errors=True)
 
 
+@internal
+def finished_kernel(asked: Any) -> Any:
+    """The kernel that a launch under `asynchronous_compilation` has asked for; None if it could not be compiled."""
+    from triton.runtime._async_compile import FutureKernel
+
+    return asked.kernel if isinstance(asked, FutureKernel) else asked
+
+
 def _is_cached(key: str) -> bool:
     folder = kernel_cache_folder(hashlib.sha256(key.encode()).hexdigest())
     return folder is not None and any(folder.glob("__grp__*"))
