@@ -148,7 +148,7 @@ bench-counts: $(VENV)/.installed ## count instructions of compiling and launchin
 	$(BIN)/python -m benchmarks.counts $(COUNT_ARGS)
 
 performance: $(VENV)/.test-tools $(VENV)/.installed ## write docs/performance.md from three runs: an hour of an idle machine
-	$(BIN)/python -m benchmarks.run --rounds 3 --out benchmarks/results.json
+	$(BIN)/python -m benchmarks.run --rounds 3 --out benchmarks/results
 	$(BIN)/python -m benchmarks.plots docs/performance
 	$(BIN)/python -m benchmarks.document
 

@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from .compiling import FRONT_END, STAGES
+from .document_texts import HEAD, INNER_LOOPS, TAIL
 from .figures import Figure, Results
+from .kinds import FOLDER, latest, read_kinds, title_of
+from .kinds_picture import NAME, picture
 from .measure import OURS
 from .report import bar_text, verdict
 from .rows import BEST, COMPILED, EAGER
-from .timing import LEAST_RUNS
-from .worker import RUNS
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS, DOCUMENT, PLOTS = (
-    ROOT / "benchmarks" / "results.json",
-    ROOT / "docs" / "performance.md",
-    ROOT / "docs" / "performance",
-)
-
-HEAD = f"""# Performance of the CPU backend
-
-`python -m benchmarks.run` measures the figures and writes `benchmarks/results.json`. `python -m benchmarks.document`
-writes this page from that file. `make performance` runs both and draws the plots. Do not edit this page; edit
-`benchmarks/document.py`.
-
-- Every kernel is written as in Triton's tutorials, without code specific to CPUs. Its result is checked against
-  float64 before it is timed.
-- Calls of the kit and of the peer alternate, on the same arrays. The peer writes into an existing output if its library
-  supports that.
-- A sample lasts at least ten milliseconds. A run takes {RUNS} samples of each, or as many as fit in a minute, but at
-  least {LEAST_RUNS}.
-- A ratio is the peer's median time divided by the kit's: above 1, the kit is faster. Quartiles are those of ratios of
-  samples adjacent in time.
-- Autotuned kernels use their best configuration.
-"""
+DOCUMENT, PLOTS = ROOT / "docs" / "performance.md", ROOT / "docs" / "performance"
 
 
 def machine_section(results: Results) -> Iterator[str]:
@@ -269,7 +249,7 @@ def other_section(results: Results) -> Iterator[str]:
         "first result": (
             "A new process imports Triton, compiles a vector addition or finds it in the cache, runs it and reads the\n"
             "result. Triton's digest of its own files is in the cache. The reference reads the artefacts of the kit's\n"
-            "stages from files."
+            "stages from files. Autotuning: what the first launch takes, with one call of each configuration."
         ),
         "launch": "An empty kernel with four arguments.",
         "tiles": "All tile sizes of 32, 64 and 128 in each dimension, relative to the best.",
@@ -316,50 +296,39 @@ def plot_section(plots: Iterable[str]) -> Iterator[str]:
         yield f"![{Path(name).stem}](performance/{name})\n"
 
 
-INNER_LOOPS = """## The inner loops
-
-`tpk compile` prints the measured code without running it. For a product of bf16 on a CPU with AVX-512:
-
-```sh
-tpk compile kernels/matmul.py:matmul_kernel --emit asm --cpu sapphirerapids --features=-amx-tile \\
-  -s "a_ptr=*bf16:16, b_ptr=*bf16:16, c_ptr=*bf16:16, M=i32:16, N=i32:16, K=i32:16, stride_am=i32:16, stride_ak=1, \\
-      stride_bk=i32:16, stride_bn=1, stride_cm=i32:16, stride_cn=1" \\
-  -c ACCUMULATOR=tl.float32,LEAKY_RELU=False,BLOCK_M=128,BLOCK_N=128,BLOCK_K=64,GROUP_M=8
-```
-
-The product spends its time in the loop with the most `vdpbf16ps`. Sixteen accumulators stay in registers. Each step
-along K reads four vectors of packed B and broadcasts a pair of A for each of four rows, directly from the matrix.
-After sixteen steps, the enclosing loop prefetches: `prefetcht0` the next four rows of A, `prefetcht1` the data of B
-that is packed next. The loop processes several `BLOCK_K` before it stores the accumulators. Variants:
-
-- `*fp32` uses `vfmadd231ps`, `*i8` uses `vpdpbusd`, and `--cpu haswell` has half the registers.
-- Without `--features`, the loop with four `tdpbf16ps` multiplies two by two tiles in AMX registers.
-
-Other kernels:
-
-- `kernels/gelu.py:gelu_residual_kernel`: `vpermps` looks up the coefficients of erf by the interval of its argument.
-- `kernels/layer_norm.py:layer_norm_forward_kernel`: `prefetcht0` in the last loop prefetches the next program's
-  row.
-- `kernels/vector_add.py:vector_add_kernel`: the loop with `vmovntps` serves launches that write more than the caches
-  hold.
-"""
-
-TAIL = """## Reproducing the figures
-
-```sh
-make performance                                        # the whole page: three runs; needs an idle machine
-python -m benchmarks.run --only 'softmax|matmul fp32'   # some rows, with their targets
-python -m benchmarks.compare old.json new.json          # regressions beyond noise; exit status 1 if any
-make bench-counts                                       # instruction counts of compiling and launching, by callgrind
-```
-"""
+def kinds_section(kinds: Mapping[str, Results]) -> Iterator[str]:
+    """Which kinds of CPU were measured, and the picture of all."""
+    yield "## Kinds of CPU\n"
+    yield (
+        "Torch's time over ours, with the most threads that were measured; a dot at the edge is beyond the scale, an\n"
+        "empty one misses its target. Kinds that are not in the table were not measured.\n"
+    )
+    yield f"![torch's time over ours, by kernel and kind of CPU](performance/{NAME})\n"
+    yield from table(
+        ("kind", "processor", "date", "targets met"),
+        (
+            (
+                title_of(name),
+                results.about["machine"]["cpu"],
+                results.about["date"],
+                _met(results),
+            )
+            for name, results in kinds.items()
+        ),
+    )
+    name, _ = latest(kinds.items())
+    yield f"The rest of this page is about {title_of(name)}, which was measured last.\n"
 
 
-def document(results: Results, plots: Iterable[str]) -> str:
-    """The whole page."""
+def _met(results: Results) -> str:
     with_bars = [figure for figure in results.figures if figure.met is not None]
-    met = sum(bool(figure.met) for figure in with_bars)
-    parts: list[str] = [HEAD, f"{met} of {len(with_bars)} targets are met.\n"]
+    return f"{sum(bool(figure.met) for figure in with_bars)} of {len(with_bars)}"
+
+
+def document(kinds: Mapping[str, Results], plots: Iterable[str]) -> str:
+    """The whole page."""
+    _, results = latest(kinds.items())
+    parts: list[str] = [HEAD, *kinds_section(kinds)]
     for section in (
         machine_section,
         kernel_section,
@@ -380,18 +349,26 @@ def pictures(folder: Path) -> list[str]:
 
 
 def main(
-    results: Annotated[Path, typer.Argument(help="Results of benchmarks.run.")] = RESULTS,
+    results: Annotated[
+        Path, typer.Argument(help="The folder of results, one file for each kind of CPU.")
+    ] = FOLDER,
     out: Annotated[Path, typer.Argument(help="The page to write.")] = DOCUMENT,
     plots: Annotated[Path, typer.Option(help="The folder of plots, beside the page.")] = PLOTS,
 ) -> None:
     """Write the page about performance from results."""
     try:
-        found: Any = Results.read(results)
+        found = read_kinds(results)
     except ValueError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from error
+    if not found:
+        typer.echo(
+            f"{results} holds no results; write some with python -m benchmarks.run --out {results}", err=True
+        )
+        raise typer.Exit(2)
+    (plots / NAME).write_text(picture(found), encoding="utf-8")
     out.write_text(document(found, pictures(plots)), encoding="utf-8")
-    typer.echo(f"wrote {out}")
+    typer.echo(f"wrote {out} and {plots / NAME}")
 
 
 if __name__ == "__main__":

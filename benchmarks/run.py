@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,11 +21,12 @@ import typer
 if not __package__:  # run as a file: find the package that it is part of
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from benchmarks.about import facts
+from benchmarks.about import cpu_name, facts
 from benchmarks.figures import Figure, Results, merge, ratio_of
 from benchmarks.inductor_columns import geometric_mean
+from benchmarks.kinds import Kind, host_kind
 from benchmarks.report import print_results
-from benchmarks.rows import BEST, WORKLOADS_BAR
+from benchmarks.rows import BEST, WORKLOAD_BAR, WORKLOADS_BAR, rows
 
 #: Every library that brings threads of its own reads one of these when it is loaded.
 THREAD_VARIABLES = ("TPK_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -92,6 +94,16 @@ def mean_of_workloads(figures: list[Figure]) -> list[Figure]:
     ]  # fmt: skip
 
 
+def opening(kind: Kind, cpu: str, only: str) -> Iterator[str]:
+    """What the machine is, and the targets of the rows that are measured: torch's time over ours, by threads."""
+    yield f"{kind.title}: {cpu}"
+    for row in rows():
+        for peer, bars in row.bars.items():
+            if re.search(only, row.name):
+                yield f"  {row.name}: {peer} ≥ {' / '.join(f'{bar:g}' for bar in bars.values())}"
+    yield f"  workloads: each ≥ {WORKLOAD_BAR:g}, geometric mean ≥ {WORKLOADS_BAR:g}"
+
+
 def command_line(quick: bool, threads: list[int], only: str, rounds: int) -> str:
     """The command that measures the same again."""
     words = ["python", "-m", "benchmarks.run", *["--quick"] * quick]
@@ -130,7 +142,9 @@ def measure_round(
 
 def main(
     quick: Annotated[bool, typer.Option(help="Fewer rows, fewer runs, no torch.compile.")] = False,
-    out: Annotated[Path, typer.Option(help="Where to write the results.")] = Path("results.json"),
+    out: Annotated[
+        Path, typer.Option(help="Where to write the results; in a folder, the kind of CPU names the file.")
+    ] = Path("results.json"),
     threads: Annotated[
         list[int] | None,
         typer.Option(min=1, help="Threads of everyone; by default 1, then 2. May be repeated."),
@@ -146,11 +160,15 @@ def main(
     """Measure the kernels of the active backend beside torch (NumPy, where there is no torch).
 
     `--only` is matched against the names of rows ("matmul fp32 1024"), and "machine", "tiles ...", "after torch ...",
-    "launch ...", "compile ...", "first result", "build launcher", "memory matmul", "interpreter matmul". The exit
-    status is 1 where a result is beyond its tolerance or something failed, or where nothing matches; bars that are not
-    met do not change it.
+    "launch ...", "compile ...", "first result", "autotune ...", "build launcher", "memory matmul",
+    "interpreter matmul". The exit status is 1 where a result is beyond its tolerance or something failed, or where
+    nothing matches; bars that are not met do not change it.
     """
     counts = list(dict.fromkeys(threads or default_threads()))
+    kind = host_kind()
+    for line in opening(kind, cpu_name(), only):
+        typer.echo(line)
+    out = out / f"{kind.name}.json" if out.is_dir() else out
     try:
         rest = None if others is None else Results.read(others)
     except ValueError as error:
@@ -163,6 +181,7 @@ def main(
         measured.append(figures)
         wrong += faults
     about = facts(device) | {
+        "kind": kind.name,
         "command": command_line(quick, counts, only, rounds),
         "rounds": rounds,
         "note": note,

@@ -26,6 +26,7 @@ from .matmul_figures import after_torch_figures, tile_figures
 from .measure import WrongResult, has_torch, make_place, measure
 from .probe import Roof
 from .rows import EAGER, Row, rows
+from .tuning import tuning_figures
 
 QUICK_RUNS, RUNS = 7, 25
 REDUCED_BAR = 0.8
@@ -106,6 +107,7 @@ def everything(
     if threads == 1:
         attempt("compile", lambda: compile_figures(place, wanted, quick))
         attempt("first result", lambda: first_result_figures(wanted, quick))
+        attempt("autotune", lambda: tuning_figures(place, wanted, quick))
         if wanted("build launcher"):
             attempt("build launcher", lambda: [launcher_build_figure(quick)])
     attempt("processes of their own", lambda: apart_figures(threads, wanted, quick))

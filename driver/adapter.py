@@ -58,6 +58,12 @@ class _Active:
 
         return Benchmarker(driver.active) if isinstance(driver.active, TritonDriver) else None
 
+    @staticmethod
+    def compiles_in_forks() -> bool:
+        from triton.runtime import driver
+
+        return bool(getattr(driver.active, "compiles_in_forks", False))
+
 
 class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
     """The driver of a backend. A vendor derives from it, sets the class attributes, and implements two methods.
@@ -81,6 +87,9 @@ class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
     unused_options: ClassVar[frozenset[str]] = frozenset()
     """Compile options that do not change a kernel's speed, such as ``num_stages``: of configurations that differ only
     in them, the autotuner tries the first."""
+    compiles_in_forks: ClassVar[bool] = False
+    """Whether a process that is forked from this one can compile, which the autotuner then has several do. Not where a
+    compiler needs the device, or libraries whose threads do not survive a fork."""
     replay_runtime: ClassVar[str] = ""
     """How ``tpk replay --emit-cpp`` writes programs for these devices.
 

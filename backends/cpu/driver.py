@@ -24,6 +24,7 @@ class CPUDriver(TritonDriver):
     replay_runtime = "host"
     # A program is one thread, and nothing is copied ahead; num_warps only sets how often a kernel prints.
     unused_options = frozenset({"num_warps", "num_stages", "num_ctas", "maxnreg"})
+    compiles_in_forks = True
 
     def make_device(self) -> Device:
         # Linking objects needs LLVM, which is not loaded before the device is used.

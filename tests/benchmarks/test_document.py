@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from benchmarks.document import DOCUMENT, PLOTS, RESULTS, document, pictures
+from benchmarks.document import DOCUMENT, PLOTS, document, pictures
 from benchmarks.figures import Figure, Results
+from benchmarks.kinds import read_kinds
+from benchmarks.kinds_picture import NAME, picture
 
-ABOUT = {
+ABOUT: dict[str, Any] = {
     "date": "2026-01-02",
     "machine": {
         "cpu": "X1",
@@ -26,16 +29,27 @@ SPEED = Figure("kernels", "softmax", "torch / ours", 1, "x", 1.25, 1.1, 1.3, les
 
 def test_figures_stand_beside_their_bars() -> None:
     figures = (SPEED, replace(SPEED, threads=2, value=1.0), replace(SPEED, column="ours", unit="s", bar=None))
-    text = document(Results(ABOUT, figures), ["matmul-fp32.png"])
+    text = document({"amd-avx2": Results(ABOUT, figures)}, ["matmul-fp32.png"])
     assert (
         "| softmax | torch | 1.1 / 1.1 | 1.25 (1.10 … 1.30) | **1.00 (1.10 … 1.30)** | 1.25 s / - |" in text
     )
-    assert "1 of 2 targets are met" in text
+    assert "| AMD, AVX2 | X1 | 2026-01-02 | 1 of 2 |" in text
     assert "![matmul-fp32](performance/matmul-fp32.png)" in text
     assert "triton 3.9.0" in text
 
 
+def test_the_kind_that_was_measured_last_has_the_tables() -> None:
+    older = Results({**ABOUT, "date": "2025-12-31", "machine": {**ABOUT["machine"], "cpu": "Old"}}, (SPEED,))
+    newer = Results(ABOUT, (replace(SPEED, value=1.5),))
+    text = document({"intel-amx": newer, "amd-avx2": older}, [])
+    assert "about Intel, AMX, which was measured last" in text
+    assert "| AMD, AVX2 | Old | 2025-12-31 | 1 of 1 |" in text
+    assert "1.50 (1.10" in text
+    assert "1.25 (1.10" not in text
+
+
 def test_the_page_is_up_to_date() -> None:
-    assert DOCUMENT.read_text() == document(Results.read(RESULTS), pictures(PLOTS)), (
-        "run python -m benchmarks.document"
-    )
+    kinds = read_kinds()
+    remedy = "run python -m benchmarks.document"
+    assert DOCUMENT.read_text() == document(kinds, pictures(PLOTS)), remedy
+    assert (PLOTS / NAME).read_text() == picture(kinds), remedy

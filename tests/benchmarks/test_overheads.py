@@ -14,6 +14,7 @@ from benchmarks.compiling import FRONT_END, STAGES, compile_figures, launcher_bu
 from benchmarks.first_result import CACHED, COMPILED, REFERENCE, first_result_figures
 from benchmarks.launching import launch_figures
 from benchmarks.measure import make_place
+from benchmarks.tuning import tuning_figures
 
 pytestmark = pytest.mark.usefixtures("cpu_backend")
 
@@ -78,3 +79,18 @@ def test_a_first_result_is_cheaper_without_stages(monkeypatch: pytest.MonkeyPatc
     assert found[REFERENCE].value > 0.1
     assert 0.1 < found[CACHED].value < found[COMPILED].value * 1.5
     assert first_result_figures(lambda name: False, quick=True) == []
+
+
+def test_an_autotuner_is_timed_with_one_process_and_with_two(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.tuning.QUICK_RUNS", 1)
+    monkeypatch.setattr("benchmarks.tuning.os.sched_getaffinity", lambda process: {0, 1})
+    found = tuning_figures(place, lambda name: "autotune" in name, quick=True)
+    assert [(f.column, f.bar) for f in found] == [
+        ("1 process", None),
+        ("2 processes", None),
+        ("1 process / 2 processes", 1.7),
+    ]
+    assert found[2].value == pytest.approx(found[0].value / found[1].value)
+    assert tuning_figures(place, lambda name: False, quick=True) == []

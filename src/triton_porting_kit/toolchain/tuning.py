@@ -1,4 +1,7 @@
-"""Autotuning: configurations whose code is the same are tried once, slow ones left early, lost ones released."""
+"""Autotuning: configurations whose code is the same are tried once, slow ones left early, lost ones released.
+
+On a CPU, all are compiled at once before the first is timed, by as many processes as there are cores.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ import functools
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from triton_porting_kit.errors import OptionError
-from triton_porting_kit.toolchain import compat
+from triton_porting_kit.toolchain import compat, together
 
 TUNING = "TPK_TUNING"
 """The variable that says how configurations are chosen."""
@@ -46,6 +49,9 @@ class Active(Protocol):
     def benchmarker(self) -> Callable[..., Any] | None:
         """Its function that times calls and asks `is_slower`; None: the driver is not the kit's."""
 
+    def compiles_in_forks(self) -> bool:
+        """Whether a forked process can compile for it."""
+
 
 @functools.cache
 def tune_quickly(active: Active) -> None:
@@ -54,6 +60,7 @@ def tune_quickly(active: Active) -> None:
     Of configurations that differ only in options without effect on the active backend, the first is tried: programs for
     GPUs try many counts of warps and stages. Others are timed until they have lost against the fastest one, and their
     code is released then: programs tune thousands of times. ``TPK_TUNING=first`` takes the first that compiles.
+    Where processes can compile, all configurations are compiled at once (`together`).
     """
     from triton.runtime.autotuner import Autotuner
 
@@ -64,14 +71,18 @@ def tune_quickly(active: Active) -> None:
         self.tpk_tuning = _Tuning(self)
         configs = by_triton(self, kwargs)
         # An option may also be a parameter of the kernel, which then sees its value.
-        unused = set(active.unused_options()) - set(self.arg_names)
-        return distinct(configs, unused) if unused else configs
+        if unused := set(active.unused_options()) - set(self.arg_names):
+            configs = distinct(configs, unused)
+        if active.compiles_in_forks():
+            self.tpk_tuning.ahead = list(configs)
+        return configs
 
     def _bench(self: Any, *args: Any, config: Any, **meta: Any) -> Any:
         benchmarker, tuning = active.benchmarker(), self.__dict__.get("tpk_tuning")
         if benchmarker is None or tuning is None:  # a subclass may prune by itself
             return bench(self, *args, config=config, **meta)
-        return tuning.time(partial(bench, self, *args, config=config, **meta), benchmarker)
+        tuning.compile_ahead(args, meta)
+        return tuning.time(config, partial(bench, self, *args, config=config, **meta), benchmarker)
 
     Autotuner.prune_configs, Autotuner._bench = prune_configs, _bench
 
@@ -84,13 +95,33 @@ class _Tuning:
         self._best = math.inf
         self._compiled: set[Any] = set()
         self._first = how() == "first"
+        self.ahead: Sequence[Any] = ()
+        """Configurations to compile before the first is timed."""
+        self._ahead_of: dict[int, Any] = {}
+        """What was compiled ahead, by the identity of its configuration."""
 
-    def time(self, bench: Callable[[], Sequence[float]], benchmarker: Callable[..., Any]) -> Sequence[float]:
+    def compile_ahead(self, args: Sequence[Any], meta: Mapping[str, Any]) -> None:
+        """Compile the kernels that a launch with these arguments may want, in several processes, once."""
+        configs, self.ahead = self.ahead, ()
+        # A hook may change the arguments, and with them the kernel.
+        configs = [config for config in configs if config.pre_hook is None]
+        count = together.processes()
+        if len(configs) > 1 < count and not self._first and compat.may_compile_ahead(self._tuner):
+            together.compile_together([partial(self._warm, config, args, meta) for config in configs], count)
+
+    def _warm(self, config: Any, args: Sequence[Any], meta: Mapping[str, Any]) -> None:
+        asked = self._tuner.fn.run(*args, **{**meta, **config.all_kwargs(), "warmup": True})
+        self._ahead_of[id(config)] = asked
+
+    def time(
+        self, config: Any, bench: Callable[[], Sequence[float]], benchmarker: Callable[..., Any]
+    ) -> Sequence[float]:
         """The times that `bench` finds of a configuration: the median and two other quantiles."""
         if self._first and self._best < math.inf:
             return [math.inf] * 3
         kernels = compat.tuned_kernels(self._tuner)
-        before = set(kernels)
+        ahead = compat.finished_kernel(self._ahead_of.pop(id(config), None))
+        before = {key for key, kernel in kernels.items() if kernel is not ahead}
         by_program = self._tuner.do_bench
         self._tuner.do_bench = self._replacement(by_program, benchmarker)
         _state.best = self._best

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import triton.language as tl
 
 from triton_porting_kit.driver import DeviceArray
 from triton_porting_kit.errors import OptionError
-from triton_porting_kit.toolchain import compat, tuning
+from triton_porting_kit.toolchain import compat, together, tuning
 from triton_porting_kit.toolchain.tuning import distinct
 
 UNUSED = {"num_warps", "num_stages"}
@@ -113,3 +114,59 @@ def test_the_variable_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(tuning.TUNING, "last")
     with pytest.raises(OptionError, match=r"TPK_TUNING is 'last'\n.*set it to full or first"):
         tuning.how()
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[int, int]]:
+    """How many kernels two processes were to compile at once each time, and how many the cache has then."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv(together.PROCESSES, "2")
+    counts: list[tuple[int, int]] = []
+    share = together._share
+
+    def watched(calls: Any, count: int) -> None:
+        share(calls, count)
+        counts.append((len(calls), len(list(tmp_path.glob("*/__grp__*")))))
+
+    monkeypatch.setattr(together, "_share", watched)
+    return counts
+
+
+def _triple(X, n, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK != 32)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(X + i, tl.load(X + i, mask=i < n) * 3, mask=i < n)
+
+
+def _tripled(blocks: tuple[int, ...], device: Any) -> Any:
+    tuner = triton.autotune(configs=[_config(block) for block in blocks], key=["n"])(triton.jit(_triple))
+    x = DeviceArray.from_numpy(np.ones(100, np.float32), device)
+    tuner[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, 100)
+    value = x.numpy()[0]
+    assert value >= 3
+    assert (x.numpy() == value).all()
+    return tuner
+
+
+def test_all_are_compiled_at_once(device: Any, shared: list[tuple[int, int]]) -> None:
+    tuner = _tripled((64, 128, 256), device)
+    assert shared == [(3, 3)]
+    assert len(tuner.configs_timings) == 3
+    assert len(compat.tuned_kernels(tuner)) == 1
+    # Another function of the same text finds them in the cache, and nothing is shared out.
+    _tripled((64, 128, 256), device)
+    assert shared == [(3, 3)]
+
+
+def test_one_that_cannot_be_compiled_has_lost(device: Any, shared: list[tuple[int, int]]) -> None:
+    tuner = _tripled((32, 64, 128), device)
+    assert shared == [(3, 2)]
+    assert [math.isinf(times[0]) for times in tuner.configs_timings.values()] == [True, False, False]
+
+
+def test_one_process_compiles_in_turn(
+    device: Any, shared: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(together.PROCESSES, "1")
+    _tripled((64, 128), device)
+    assert shared == []

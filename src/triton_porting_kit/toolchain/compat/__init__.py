@@ -4,7 +4,13 @@ The names of all modules but `amd` are names of this package.
 """
 
 from . import amd
-from .autotuning import autotuned_kernel, tuned_kernels
+from .autotuning import (
+    asynchronous_compilation,
+    autotuned_kernel,
+    finished_kernel,
+    may_compile_ahead,
+    tuned_kernels,
+)
 from .caches import (
     artefact_folder,
     cache_root,
@@ -48,6 +54,7 @@ __all__ = [
     "UntriedReleaseWarning",
     "amd",
     "artefact_folder",
+    "asynchronous_compilation",
     "autotuned_kernel",
     "backend_stages",
     "binary_stage_name",
@@ -58,6 +65,7 @@ __all__ = [
     "definition_line",
     "descriptor_flags",
     "expect_override",
+    "finished_kernel",
     "forget_cache_folders",
     "forget_loaded_kernels",
     "fp_fusion",
@@ -69,6 +77,7 @@ __all__ = [
     "keep_triton_key",
     "kernel_cache_folder",
     "loaded_function",
+    "may_compile_ahead",
     "negates_floats",
     "option_defaults",
     "out_of_resources",

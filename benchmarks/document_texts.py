@@ -1,0 +1,61 @@
+"""The texts of the page about performance that hold no figures."""
+
+from __future__ import annotations
+
+from .timing import LEAST_RUNS
+from .worker import RUNS
+
+HEAD = f"""# Performance of the CPU backend
+
+`python -m benchmarks.run` measures the figures. `make performance` keeps those of each kind of CPU in
+`benchmarks/results/` and draws the plots. `python -m benchmarks.document` writes this page from these files. Do not
+edit this page; edit `benchmarks/document.py`.
+
+- Every kernel is written as in Triton's tutorials, without code specific to CPUs. Its result is checked against
+  float64 before it is timed.
+- Calls of the kit and of the peer alternate, on the same arrays. The peer writes into an existing output if its library
+  supports that.
+- A sample lasts at least ten milliseconds. A run takes {RUNS} samples of each, or as many as fit in a minute, but at
+  least {LEAST_RUNS}.
+- A ratio is the peer's median time divided by the kit's: above 1, the kit is faster. Quartiles are those of ratios of
+  samples adjacent in time.
+- Autotuned kernels use their best configuration.
+"""
+
+INNER_LOOPS = """## The inner loops
+
+`tpk compile` prints the measured code without running it. For a product of bf16 on a CPU with AVX-512:
+
+```sh
+tpk compile kernels/matmul.py:matmul_kernel --emit asm --cpu sapphirerapids --features=-amx-tile \\
+  -s "a_ptr=*bf16:16, b_ptr=*bf16:16, c_ptr=*bf16:16, M=i32:16, N=i32:16, K=i32:16, stride_am=i32:16, stride_ak=1, \\
+      stride_bk=i32:16, stride_bn=1, stride_cm=i32:16, stride_cn=1" \\
+  -c ACCUMULATOR=tl.float32,LEAKY_RELU=False,BLOCK_M=128,BLOCK_N=128,BLOCK_K=64,GROUP_M=8
+```
+
+The product spends its time in the loop with the most `vdpbf16ps`. Sixteen accumulators stay in registers. Each step
+along K reads four vectors of packed B and broadcasts a pair of A for each of four rows, directly from the matrix.
+After sixteen steps, the enclosing loop prefetches: `prefetcht0` the next four rows of A, `prefetcht1` the data of B
+that is packed next. The loop processes several `BLOCK_K` before it stores the accumulators. Variants:
+
+- `*fp32` uses `vfmadd231ps`, `*i8` uses `vpdpbusd`, and `--cpu haswell` has half the registers.
+- Without `--features`, the loop with four `tdpbf16ps` multiplies two by two tiles in AMX registers.
+
+Other kernels:
+
+- `kernels/gelu.py:gelu_residual_kernel`: `vpermps` looks up the coefficients of erf by the interval of its argument.
+- `kernels/layer_norm.py:layer_norm_forward_kernel`: `prefetcht0` in the last loop prefetches the next program's
+  row.
+- `kernels/vector_add.py:vector_add_kernel`: the loop with `vmovntps` serves launches that write more than the caches
+  hold.
+"""
+
+TAIL = """## Reproducing the figures
+
+```sh
+make performance                                        # the whole page: three runs; needs an idle machine
+python -m benchmarks.run --only 'softmax|matmul fp32'   # some rows, with their targets
+python -m benchmarks.compare old.json new.json          # regressions beyond noise; exit status 1 if any
+make bench-counts                                       # instruction counts of compiling and launching, by callgrind
+```
+"""
