@@ -19,10 +19,12 @@ def source_location(location: Any) -> SourceLocation | None:
     Triton nests name, call-site and fused locations. A call site prints the callee first, so the first file position
     outside Triton's own library, and outside of texts without a file, is the innermost line that the user wrote.
     """
-    found = [
-        SourceLocation(file, int(line), int(column))
-        for file, line, column in _FILE_LINE.findall(str(location))
-    ]
+    return _line_in(str(location))
+
+
+@functools.lru_cache(maxsize=4096)
+def _line_in(text: str) -> SourceLocation | None:
+    found = [SourceLocation(file, int(line), int(column)) for file, line, column in _FILE_LINE.findall(text)]
     if not found:
         return None
     own = [place for place in found if place.file != "-" and "/triton/language/" not in place.file]
