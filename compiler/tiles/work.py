@@ -28,7 +28,7 @@ _COMMAND = re.compile(rf"llvm\.call @{PREFIX}(?!reads\b|writes\b)")
 _OPERATION = re.compile(r'(?:(%\w+)(?::\d+)? = )?"?([\w.]+)')
 _VALUE = re.compile(r"%\w+")
 _CONSTANT = re.compile(r"^ *(%\w+) = arith\.constant (-?\d+) : \w+$", re.MULTILINE)
-_ADDRESSES = re.compile(r"^.*llvm\.getelementptr.*$", re.MULTILINE)
+_CONTRACTIBLE = re.compile(r"^ *(%\w+) = arith\.mulf .*fastmath<.*contract", re.MULTILINE)
 _LOOP = re.compile(r"scf\.for %\w+ = (%\w+(?:#\d+)?) to (%\w+(?:#\d+)?) step (%\w+(?:#\d+)?) ")
 _LOOP_TYPE = re.compile(r" : (\w+) \{$")
 _VECTOR = re.compile(r"vector<(\d+)x([^\d>]+)(\d*)>")
@@ -74,7 +74,7 @@ def count_work(text: str, chip: ChipDescription) -> str:
     return _Counting(text, chip.vector.bytes).run()
 
 
-@dataclass
+@dataclass(slots=True)
 class _Block:
     """The operations of a block, and the line before which its work is told at the latest: that of its terminator."""
 
@@ -82,7 +82,7 @@ class _Block:
     end: int = 0
 
 
-@dataclass
+@dataclass(slots=True)
 class _Operation:
     """An operation that begins in a line, and its regions. `tells`: whether a command is in them, or it is one."""
 
@@ -103,12 +103,9 @@ class _Counting:
         self._lines = text.splitlines()
         self._numbers = {name: int(number) for name, number in _CONSTANT.findall(text)}
         self._mentions = Counter(_VALUE.findall(text))
-        self._in_addresses = Counter(
-            name for line in _ADDRESSES.findall(text) for name in _VALUE.findall(line.partition("=")[2])
-        )
-        self._contractible = {
-            line.partition(" = ")[0].strip() for line in self._lines if _is_contractible(line, "arith.mulf")
-        }
+        addresses = [line.partition("=")[2] for line in self._lines if "llvm.getelementptr" in line]
+        self._in_addresses = Counter(_VALUE.findall(" ".join(addresses)))
+        self._contractible = set(_CONTRACTIBLE.findall(text))
         self._inserted: dict[int, list[str]] = {}
         self._tables: dict[tuple[int, ...], str] = {}
         self._called: set[str] = set()
@@ -130,9 +127,10 @@ class _Counting:
         ]
         result = []
         for number, line in enumerate(self._lines):
-            result += self._inserted.get(number, ())
+            if number in self._inserted:
+                result += self._inserted[number]
             result.append(line)
-            if line.startswith("module"):
+            if number == module.operations[0].line:
                 result += head
         return "\n".join(result) + "\n"
 
@@ -143,15 +141,16 @@ class _Counting:
         block = _Block()
         while line < len(self._lines):
             text = self._lines[line].lstrip()
-            if text.startswith("}"):
+            if text[:1] == "}":
                 break
-            if text.startswith(("//", "^")) or not text:
+            if text[:1] in ("/", "^", ""):  # a comment, or the arguments of a block
                 line += 1
                 continue
             found = _OPERATION.match(text)
-            operation = _Operation(line, found[2] if found else "", _COMMAND.search(text) is not None)
+            command = "llvm.call" in text and _COMMAND.search(text) is not None
+            operation = _Operation(line, found[2] if found else "", command)
             block.operations.append(operation)
-            while text.endswith("{"):
+            while text[-1:] == "{":
                 inner, line = self._read(line + 1)
                 operation.regions.append(inner)
                 operation.tells = operation.tells or any(each.tells for each in inner.operations)
@@ -248,7 +247,7 @@ class _Counting:
 
     def _is_contracted(self, name: str, text: str) -> bool:
         """Whether a sum is computed with the product that it adds or subtracts."""
-        if name not in ("arith.addf", "arith.subf") or not _is_contractible(text, name):
+        if name not in ("arith.addf", "arith.subf") or "fastmath<" not in text or "contract" not in text:
             return False
         operands = _VALUE.findall(text)[1:]
         return any(value in self._contractible and self._mentions[value] == 2 for value in operands)
@@ -304,11 +303,6 @@ class _Counting:
         self._call(
             line, _SEVERAL, self._value(line, f"llvm.mlir.addressof @{symbol} : !llvm.ptr"), iterations
         )
-
-
-def _is_contractible(text: str, name: str) -> bool:
-    """Whether a line is an operation of that name that may be contracted."""
-    return f"= {name} " in text and "fastmath<" in text and "contract" in text
 
 
 _WIDTHS: dict[str, int] = {}
