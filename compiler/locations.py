@@ -19,7 +19,7 @@ def source_location(location: Any) -> SourceLocation | None:
     Triton nests name, call-site and fused locations. A call site prints the callee first, so the first file position
     outside Triton's own library, and outside of texts without a file, is the innermost line that the user wrote.
     """
-    found = _places(location)
+    found = _places(str(location))
     if not found:
         return None
     return (call_sites(location) or found)[0]
@@ -28,15 +28,17 @@ def source_location(location: Any) -> SourceLocation | None:
 def call_sites(location: Any) -> list[SourceLocation]:
     """The kernel lines that an operation comes from, each called by the next; without Triton's own library."""
     return [
-        place for place in _places(location) if place.file != "-" and "/triton/language/" not in place.file
+        place
+        for place in _places(str(location))
+        if place.file != "-" and "/triton/language/" not in place.file
     ]
 
 
-def _places(location: Any) -> list[SourceLocation]:
-    return [
-        SourceLocation(file, int(line), int(column))
-        for file, line, column in _FILE_LINE.findall(str(location))
-    ]
+@functools.lru_cache(maxsize=4096)
+def _places(text: str) -> tuple[SourceLocation, ...]:
+    return tuple(
+        SourceLocation(file, int(line), int(column)) for file, line, column in _FILE_LINE.findall(text)
+    )
 
 
 def parameter_name(argument: Any) -> str | None:

@@ -33,18 +33,16 @@ def npu_pipeline(
     num_stages: int = 2,
     passes: Sequence[str] | None = None,
     own_passes: Mapping[str, TilePass] | None = None,
-    keep_comments: bool = False,
 ) -> Pipeline:
     """``ttir`` → ``structured`` → ``tiles`` → ``placed`` → ``loops`` → ``llir`` → ``obj`` for a chip.
 
     `core` is the instruction set of the cores: that of this machine by default, on which the virtual chip runs. The
     other parameters are those of `cpu_pipeline`; `num_stages` is Triton's option. `passes` are the names of the
-    passes of the stage ``tiles``, in their order, and `own_passes` are a vendor's (`tiles.passes.tile_passes`). With
-    `keep_comments`, the text of ``loops`` names the kernel's lines, as C++ does.
+    passes of the stage ``tiles``, in their order, and `own_passes` are a vendor's (`tiles.passes.tile_passes`).
     """
     target = replace(core or CpuTarget.host(), caches=caches_of_core(chip))
     named = None if passes is None else tuple(passes)
-    stages = _Stages(chip, target, fuse_multiply_add, threads, num_stages, named, own_passes, keep_comments)
+    stages = _Stages(chip, target, fuse_multiply_add, threads, num_stages, named, own_passes)
     base = cpu_pipeline(target, fuse_multiply_add=fuse_multiply_add, threads=threads)
     check = base.stages[base.index("structured")].check
     base = base.replace("loops", Stage("loops", stages.loops, base.stages[base.index("loops")].check))
@@ -74,7 +72,7 @@ def npu_cpp_pipeline(
     vectors are, `CpuTarget.portable(64)` by default. `given` are further parameters of `npu_pipeline`.
     """
     core = core or CpuTarget.portable(64)
-    front = npu_pipeline(chip, core=core, keep_comments=True, **given).until("loops")
+    front = npu_pipeline(chip, core=core, **given).until("loops")
     return Pipeline(
         (
             *front.stages,
@@ -107,7 +105,6 @@ class _Stages:
     num_stages: int
     passes: tuple[str, ...] | None
     own_passes: Mapping[str, TilePass] | None
-    keep_comments: bool
     _local: threading.local = field(default_factory=threading.local, compare=False, repr=False)
 
     def tiles(self, source: Any, metadata: Metadata) -> Any:
@@ -159,6 +156,7 @@ class _Stages:
         result = lower_to_loops(
             module,
             self.target,
+            program=plan.program,
             fuse_multiply_add=self.fuse_multiply_add,
             threads=self.threads,
             window=window,
@@ -183,7 +181,6 @@ class _Stages:
 
     def loops(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
-        from triton_porting_kit.compiler.source_comments import commented
         from triton_porting_kit.compiler.tiles.place import check_scratch, placed_plan
         from triton_porting_kit.compiler.tiles.work import count_work
 
@@ -200,9 +197,5 @@ class _Stages:
         if result.promises:
             metadata["promises"] = result.promises
         with defects.blamed("loops", metadata):
-            loops = artefacts.parse_mlir(result.text)
-            count_work(loops, self.chip)
-            if self.keep_comments:
-                artefacts.verify(loops)
-                return commented(loops, result.text)
-            return artefacts.mlir_artefact(loops, lines=False)
+            text = count_work(result.text, self.chip)
+            return artefacts.Parsed(text, artefacts.parse_mlir(text))

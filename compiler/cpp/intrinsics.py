@@ -65,6 +65,8 @@ def _call(emitter: Emitter, operation: Any) -> bool:
 def _argument(emitter: Emitter, function: str, parameter: str, kind: str, value: str) -> str:
     if kind == _POINTER:
         return f"&{value}"
+    if kind.endswith("*"):
+        return f"({kind}){value}"
     number = emitter.literal_of(value)
     if number is None:
         return value

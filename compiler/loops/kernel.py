@@ -57,6 +57,7 @@ def lower_to_loops(
     module: Any,
     target: CpuTarget,
     *,
+    program: Program | None = None,
     fuse_multiply_add: bool = True,
     threads: int = 1,
     check_memory: bool = False,
@@ -66,7 +67,7 @@ def lower_to_loops(
     window: Window | None = None,
     work_items: int = 1,
 ) -> LoopsResult:
-    """Lower a structured module to loops.
+    """Lower a structured module to loops. `program` is the module's kernel, if it has been read already.
 
     The function has the signature ``i32 NAME(ptr args, ptr scratch, i64 begin, i64 end, i32 gx, i32 gy, i32 gz)`` and
     runs the programs [begin, end) of the grid. It prints a scalar `threads` times, as that many threads of a GPU would.
@@ -79,7 +80,7 @@ def lower_to_loops(
 
     Raises `CompilationError` for what it cannot lower.
     """
-    program = read_program(module)
+    program = program or read_program(module)
     builder = LoopBuilder(converts_f16=target.converts_f16)
     args, scratch, begin, end, *counts = (
         Value(name, type, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from triton_porting_kit.compiler.dialect.npu import (
 )
 from triton_porting_kit.toolchain.mlir import ir
 
-from .editing import Editor, nested, origin
+from .editing import Editor, origin, walked
 from .products import MATRIX
 from .slices import Slice, owner_in
 
@@ -83,12 +83,9 @@ class Fetch:
         }
 
 
-def with_nested(operation: Any) -> Iterator[Any]:
+def with_nested(operation: Any) -> Sequence[Any]:
     """An operation, and those in its regions."""
-    yield operation
-    for region in operation.regions:
-        for block in region.blocks:
-            yield from nested(block)
+    return walked(operation) if len(operation.regions) else (operation,)
 
 
 def writes_global(operation: Any) -> bool:

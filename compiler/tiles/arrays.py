@@ -43,21 +43,21 @@ def apart(editor: Editor, loop: Any) -> Any | None:
     """An i1: no load of a loop reads what the loop stores, and no two units store to one array. None: that cannot be
     known. It is computed at the start of the kernel.
     """
-    loads: set[Any] = set()
-    stores: dict[str, set[Any]] = {}
+    loads: list[Any] = []
+    stores: dict[str, list[Any]] = {}
     for operation in nested(loop.regions[0].blocks[0]):
         if operation.name in SYNCHRONISES:
             return None
         if NpuDma.isa(operation) and NpuDma(operation).direction == LOAD:
-            loads.add(argument(NpuDma(operation).source))
+            loads.append(argument(NpuDma(operation).source))
         elif NpuDma.isa(operation) and NpuDma(operation).direction == STORE:
-            stores.setdefault(NpuDma(operation).unit, set()).add(argument(NpuDma(operation).target))
+            stores.setdefault(NpuDma(operation).unit, []).append(argument(NpuDma(operation).target))
         elif NpuGather.isa(operation) or NpuElementLoad.isa(operation):
-            loads.add(argument(_base(operation)))
+            loads.append(argument(_base(operation)))
         elif NpuScatter.isa(operation):
-            stores.setdefault(NpuScatter(operation).unit, set()).add(argument(_base(operation)))
+            stores.setdefault(NpuScatter(operation).unit, []).append(argument(_base(operation)))
         elif NpuElementStore.isa(operation):
-            stores.setdefault("core", set()).add(argument(_base(operation)))
+            stores.setdefault("core", []).append(argument(_base(operation)))
     pairs = [(one, other) for found in stores.values() for one in found for other in loads]
     names = sorted(stores)
     for number, name in enumerate(names):

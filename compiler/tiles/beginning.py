@@ -34,7 +34,7 @@ def begin_early(editor: Editor, loop: Any, numbers: Sequence[tuple[Any, range]])
     starts = [] if inner is None else _starts(block, inner)
     if not starts:
         return loop
-    buffers = {buffer for start in starts for buffer in _targets(start)}
+    buffers = dict.fromkeys(buffer for start in starts for buffer in _targets(start))
     if not all(_is_own(block, inner, starts, buffer) for buffer in buffers):
         return loop
     given = [*buffers, *_tokens(starts)]
@@ -108,9 +108,9 @@ def _starts(block: Any, inner: Any) -> list[Any]:
     return []
 
 
-def _targets(start: Any) -> set[Any]:
+def _targets(start: Any) -> dict[Any, None]:
     """The buffers that a branch's transfers fill, but those of the branch itself."""
-    return {origin(NpuDma(op).target) for op in with_nested(start) if NpuDma.isa(op)}
+    return dict.fromkeys(origin(NpuDma(op).target) for op in with_nested(start) if NpuDma.isa(op))
 
 
 def _is_own(block: Any, inner: Any, starts: list[Any], buffer: Any) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from triton_porting_kit.chips.description import ChipDescription
 
+from .editing import copied
 from .memories import vector_memory
 from .overlap import Level
 from .passes import TILE_PASSES, TilePass
@@ -67,15 +68,15 @@ def tiled(
     `scratch` gives the bytes that vector code of a module of this stage keeps. If no choice fits, the result is that of
     the last one which does not split tiles, and placing its buffers or writing its loops says what is missing.
     """
+    trial = _Trial(read, chip, num_stages, passes)
     found: tuple[Any, Plan] | None = None
     alike: set[Choice] = set()
     for choice in choices(num_stages):
         if choice in alike:
             continue
-        module = read()
-        compiled = _compile(module, chip, choice, num_stages, passes)
-        alike |= compiled.alike
-        found = module, plan(module, chip)
+        passed = trial.of(choice)
+        alike |= passed.alike
+        found = passed.module, plan(passed.module, chip)
         if _fits(*found, chip, scratch):
             return found
     assert found is not None
@@ -83,44 +84,76 @@ def tiled(
     if "split" not in passes or not passes["split"](read(), chip, size // MOST_PARTS):
         return found
     for choice in splitting(num_stages):
-        module = read()
-        if not _compile(module, chip, choice, num_stages, passes).split:
+        passed = trial.of(choice)
+        if not passed.split:
             continue
-        pieces = module, plan(module, chip)
+        pieces = passed.module, plan(passed.module, chip)
         if _fits(*pieces, chip, scratch):
             return pieces
     return found
 
 
-@dataclass(frozen=True)
-class _Compiled:
-    """`split`: whether tiles were split. `alike`: the choices that would have given the same module."""
+@dataclass
+class _Passed:
+    """A module behind some passes. `split`: whether tiles were split; `ended`: they should have been, so nothing else
+    has run. `raised`: whether there were products for the matrix unit. `less`: whether a lower level would take less
+    memory. `alike`: the choices that would have given the same module.
+    """
 
-    split: bool
-    alike: frozenset[Choice]
+    module: Any
+    split: bool = False
+    ended: bool = False
+    raised: bool = False
+    less: bool = False
+    alike: set[Choice] = field(default_factory=set)
 
 
-def _compile(
-    module: Any, chip: ChipDescription, choice: Choice, num_stages: int, passes: Mapping[str, TilePass]
-) -> _Compiled:
-    """Run the passes of a choice. The rest does not run if tiles should be split and are not."""
-    was_split = raised = less = False
-    for name, run in passes.items():
-        if name in choice.leaves_out:
-            continue
-        if name == "split":
-            was_split = run(module, chip, chip.local_bytes(vector_memory(chip)) // choice.parts)
-            if not was_split:
-                break
-        elif name == "products":
-            raised = run(module, chip) != 0
-        elif name == "overlap":
-            less = run(module, chip, choice.overlaps, num_stages) is not False
-        else:
-            run(module, chip)
-    levels = [choice.overlaps] if choice.overlaps is None or less else list(Level)
-    alike = (Choice(raises, level) for raises in ((True,) if raised else (True, False)) for level in levels)
-    return _Compiled(was_split, frozenset(alike))
+_BY_LEVEL = ("sending", "overlap")
+"""The passes that a level changes or leaves out."""
+
+
+class _Trial:
+    """Tries choices on one kernel. The passes before those that depend on the level run once for all levels."""
+
+    def __init__(
+        self, read: Callable[[], Any], chip: ChipDescription, num_stages: int, passes: Mapping[str, TilePass]
+    ) -> None:
+        self._read, self._chip, self._num_stages = read, chip, num_stages
+        self._passes = passes
+        self._begun: dict[tuple[bool, int], _Passed] = {}
+
+    def of(self, choice: Choice) -> _Passed:
+        """Run the passes of a choice. The rest does not run if tiles should be split and are not."""
+        names = list(self._passes)
+        first = next((at for at, name in enumerate(names) if name in _BY_LEVEL), len(names))
+        begun = self._begun.get((choice.raises, choice.parts))
+        if begun is None:
+            begun = _Passed(self._read())
+            self._run(begun, choice, names[:first])
+            self._begun[choice.raises, choice.parts] = begun
+        passed = replace(begun, module=copied(begun.module))
+        self._run(passed, choice, names[first:])
+        levels = [choice.overlaps] if choice.overlaps is None or passed.less else list(Level)
+        raises = (True,) if passed.raised else (True, False)
+        passed.alike = {Choice(raised, level) for raised in raises for level in levels}
+        return passed
+
+    def _run(self, passed: _Passed, choice: Choice, names: Sequence[str]) -> None:
+        """Run passes of a choice, by name."""
+        chip, module = self._chip, passed.module
+        for name in names:
+            run = self._passes[name]
+            if name in choice.leaves_out or passed.ended:
+                continue
+            if name == "split":
+                passed.split = run(module, chip, chip.local_bytes(vector_memory(chip)) // choice.parts)
+                passed.ended = not passed.split
+            elif name == "products":
+                passed.raised = run(module, chip) != 0
+            elif name == "overlap":
+                passed.less = run(module, chip, choice.overlaps, self._num_stages) is not False
+            else:
+                run(module, chip)
 
 
 def _fits(module: Any, found: Plan, chip: ChipDescription, scratch: Callable[[Any, Plan], int]) -> bool:

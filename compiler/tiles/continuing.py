@@ -35,7 +35,7 @@ class _Start:
     number: int
     inside: Any
 
-    def pointers(self, filled: set[Any]) -> dict[Any, Any]:
+    def pointers(self, filled: dict[Any, None]) -> dict[Any, Any]:
         """The copies of buffers that the branch's commands use in place of those before the loop."""
         found: dict[Any, Any] = {}
         later_ones = _commands(self.inside)
@@ -60,7 +60,9 @@ def continue_early(editor: Editor, loop: Any, inner: Any, rings: Sequence[int]) 
         return None
     if any(writes_global(op) for each in _until(block, inner) for op in with_nested(each)):
         return None
-    filled = {origin(c.operands[0]) for start in starts for c in start.commands if not NpuOrder.isa(c)}
+    filled = dict.fromkeys(
+        origin(c.operands[0]) for start in starts for c in start.commands if not NpuOrder.isa(c)
+    )
     if not all(_is_own(block, inner, branches, buffer) for buffer in filled):
         return None
     tokens = [result for branch in branches for result in branch.results]
@@ -130,7 +132,7 @@ def _is_own(block: Any, inner: Any, branches: list[Any], buffer: Any) -> bool:
     return True
 
 
-def _awaited(block: Any, inner: Any, starts: list[_Start], filled: set[Any]) -> list[Any] | None:
+def _awaited(block: Any, inner: Any, starts: list[_Start], filled: dict[Any, None]) -> list[Any] | None:
     """The orders for which the matrix unit waits before the loop: those of the next program stand in its place then.
     None if a product needs anything else.
     """
@@ -149,7 +151,7 @@ def _awaited(block: Any, inner: Any, starts: list[_Start], filled: set[Any]) -> 
         moved |= {origin(NpuDma(op).target) for op in with_nested(start) if NpuDma.isa(op)}
     products = [command for start in starts for command in start.commands if NpuMatrix.isa(command)]
     operands = {origin(value) for command in products for value in list(command.operands)[:3]}
-    return found if operands <= filled | moved else None
+    return found if operands <= filled.keys() | moved else None
 
 
 class _Continuing:
@@ -170,7 +172,7 @@ class _Continuing:
         branches = dict.fromkeys(start.before for start in starts)
         self._conditions = [(branch, branch.operands[0]) for branch in branches]
 
-    def run(self, piece: Slice, filled: set[Any]) -> Any:
+    def run(self, piece: Slice, filled: dict[Any, None]) -> Any:
         editor, loop = self._editor, self._loop
         for buffer in filled:
             buffer.owner.operation.move_before(loop)

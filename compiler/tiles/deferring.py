@@ -6,7 +6,7 @@ operands' buffers waits for the product by itself (`tpk.npu_order`), and the pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +50,7 @@ def defer(editor: Editor, loop: Any) -> Any:
         return loop
     commands, wait = found
     views = [NpuMatrix(command) for command in commands]
-    roots = {origin(value) for view in views for value in (view.a, view.b, view.c)}
+    roots = dict.fromkeys(origin(value) for view in views for value in (view.a, view.b, view.c))
     touches = _touches(block, roots, order, reads=True)
     if any(order[op] > order[wait] for op in (*touches.core, *(op for op, _ in touches.channels))):
         return loop
@@ -115,7 +115,7 @@ def _ancestor(operation: Any, block: Any) -> Any:
     return operation
 
 
-def _touches(block: Any, roots: set[Any], order: dict[Any, int], *, reads: bool = False) -> _Touches:
+def _touches(block: Any, roots: Container[Any], order: dict[Any, int], *, reads: bool = False) -> _Touches:
     """What writes the buffers, and with `reads` also what reads them; but not the matrix unit."""
     core: list[Any] = []
     channels: list[tuple[Any, set[str]]] = []

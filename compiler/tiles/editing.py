@@ -21,6 +21,8 @@ SLT, SLE, SGE, EQ, NE = 2, 3, 5, 0, 1
 """Predicates of ``arith.cmpi``."""
 
 
+_GO_ON, _OUTER_FIRST = ir.WalkResult.ADVANCE, ir.WalkOrder.PRE_ORDER
+
 Branch = Callable[[], Sequence[Any]]
 """Creates the operations of a branch, and returns the values that it yields."""
 
@@ -213,6 +215,19 @@ class Editor(Emitter):
         return list(operation.results)
 
 
+def copied(module: Any) -> Any:
+    """A copy of a module."""
+    with module.context, module.operation.location:
+        made = ir.Module.create()
+        for named in module.operation.attributes:
+            name = named if isinstance(named, str) else named.name
+            made.operation.attributes[name] = module.operation.attributes[name]
+        place = ir.InsertionPoint(made.body)
+        for operation in module.body.operations:
+            operation.operation.clone(ip=place)
+    return made
+
+
 def functions(module: Any) -> Iterator[Any]:
     """The functions of a module."""
     for operation in module.body.operations:
@@ -220,13 +235,28 @@ def functions(module: Any) -> Iterator[Any]:
             yield operation
 
 
-def nested(block: Any) -> Iterator[Any]:
+def walked(operation: Any) -> list[Any]:
+    """An operation, and every one in its regions, inner ones after the operation that contains them."""
+    found: list[Any] = []
+
+    def visit(each: Any) -> Any:
+        found.append(each)
+        return _GO_ON
+
+    operation.walk(visit, _OUTER_FIRST)
+    return found
+
+
+def nested(block: Any) -> list[Any]:
     """Every operation of a block, inner ones after the operation that contains them."""
-    for operation in block.operations:
-        yield operation.operation
-        for region in operation.operation.regions:
-            for inner in region.blocks:
-                yield from nested(inner)
+    found: list[Any] = []
+    for view in block.operations:
+        operation = view.operation
+        if len(operation.regions):
+            found += walked(operation)
+        else:
+            found.append(operation)
+    return found
 
 
 def is_inside(operation: Any, block: Any) -> bool:

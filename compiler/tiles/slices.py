@@ -62,7 +62,7 @@ class Slice:
         self.possible = True
         self.varies = False
         self.guarded = False
-        self._order = {op.operation: number for number, op in enumerate(self._block.operations)}
+        self._order: dict[Any, int] | None = None
         self.carried: set[int] = set()
         self._needed: set[Any] = set()
         for root in roots:
@@ -121,11 +121,18 @@ class Slice:
         }
 
     def _copy(self, operations: set[Any], copies: dict[Any, Any], place: Any) -> dict[Any, Any]:
-        for operation in sorted(operations, key=lambda op: self._order[op]):
+        for operation in self._in_order(operations):
             if operation.results[0] not in copies:
                 made = copy(operation, copies, place)
                 copies.update(zip(operation.results, made.results, strict=True))
         return copies
+
+    def _in_order(self, operations: set[Any]) -> list[Any]:
+        if len(operations) < 2:
+            return list(operations)
+        if self._order is None:
+            self._order = {op.operation: number for number, op in enumerate(self._block.operations)}
+        return sorted(operations, key=self._order.__getitem__)
 
 
 def copy(operation: Any, copies: dict[Any, Any], place: Any) -> Any:

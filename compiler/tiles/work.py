@@ -1,4 +1,4 @@
-"""Counts what vector code executes, for the chip's time: calls of ``tpk_npu_work`` in the loops module.
+"""Counts what vector code executes, for the chip's time: calls of ``tpk_npu_work`` and ``tpk_npu_works`` in the loops.
 
 Loops are written for vectors of the host's size, and the chip's instructions take more. The work of a block whose
 widest vector has w bytes is therefore w / (the vector unit's bytes) instructions for each operation; of the scalars
@@ -7,6 +7,9 @@ Work is told before the next command, so
 that it lies between the right ones, and loops without commands are told as a whole. An expanded function of
 elements counts as one special instruction; a product that may be contracted with a sum, as one multiplication with it;
 a constant offset of an address, as nothing.
+
+The loops are counted as the text that `LoopBuilder` writes, an operation on each line: parsing and printing them takes
+longer than counting.
 """
 
 from __future__ import annotations
@@ -14,15 +17,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
 
-from triton_porting_kit.abi.npu import KINDS, PREFIX
+from triton_porting_kit.abi.npu import INTRINSICS, KINDS, PREFIX, WORK_PARTS
 from triton_porting_kit.chips.description import ChipDescription
-from triton_porting_kit.toolchain.mlir import ir
 
-_ROUTINE = f"{PREFIX}work"
-_ANNOUNCEMENTS = (f"{PREFIX}reads", f"{PREFIX}writes")
-_VECTOR = re.compile(r"vector<(\d+)x(\D+)(\d*)>")
+_ONE, _SEVERAL = f"{PREFIX}work", f"{PREFIX}works"
+_COMMAND = re.compile(rf"llvm\.call @{PREFIX}(?!reads\b|writes\b)")
+"""A call of an intrinsic that takes time: the announcements do not."""
+_OPERATION = re.compile(r'(?:(%\w+)(?::\d+)? = )?"?([\w.]+)')
+_VALUE = re.compile(r"%\w+")
+_CONSTANT = re.compile(r"^ *(%\w+) = arith\.constant (-?\d+) : \w+$", re.MULTILINE)
+_CONTRACTIBLE = re.compile(r"^ *(%\w+) = arith\.mulf .*fastmath<.*contract", re.MULTILINE)
+_LOOP = re.compile(r"scf\.for %\w+ = (%\w+(?:#\d+)?) to (%\w+(?:#\d+)?) step (%\w+(?:#\d+)?) ")
+_LOOP_TYPE = re.compile(r" : (\w+) \{$")
+_VECTOR = re.compile(r"vector<(\d+)x([^\d>]+)(\d*)>")
+_LANES = re.compile(r"\[([\d, ]*)\]")
 _FUNCTION = re.compile(r"function:\d+")
 _FREE = (
     "arith.constant", "llvm.mlir.constant", "llvm.getelementptr", "llvm.mlir.addressof", "llvm.mlir.poison",
@@ -59,47 +69,105 @@ Work = Counter[str]
 """Operations by kind; or bytes of them: as many as the vector unit's are one instruction."""
 
 
-def count_work(module: Any, chip: ChipDescription) -> None:
-    """Add the calls to a module of loops, in MLIR's bindings, in place."""
-    with module.context, ir.Location.unknown():
-        counting = _Counting(chip.vector.bytes)
-        for operation in module.body.operations:
-            if operation.operation.name == "llvm.func" and operation.regions[0].blocks:
-                counting.block(operation.regions[0].blocks[0])
-        if counting.used:
-            declaration = f"module {{ llvm.func @{_ROUTINE}(i32, i64) }}"
-            source = ir.Module.parse(declaration)
-            source.body.operations[0].operation.clone(ip=ir.InsertionPoint.at_block_begin(module.body))
+def count_work(text: str, chip: ChipDescription) -> str:
+    """The text of a module of loops, with the calls."""
+    return _Counting(text, chip.vector.bytes).run()
+
+
+@dataclass(slots=True)
+class _Block:
+    """The operations of a block, and the line before which its work is told at the latest: that of its terminator."""
+
+    operations: list[_Operation] = field(default_factory=list)
+    end: int = 0
+
+
+@dataclass(slots=True)
+class _Operation:
+    """An operation that begins in a line, and its regions. `tells`: whether a command is in them, or it is one."""
+
+    line: int
+    name: str
+    tells: bool
+    regions: list[_Block] = field(default_factory=list)
+
+
+_TERMINATORS = ("scf.yield", "scf.condition", "llvm.return")
 
 
 class _Counting:
-    def __init__(self, width: int) -> None:
+    """Counts the work of a text."""
+
+    def __init__(self, text: str, width: int) -> None:
         self._width = width
-        self._i32 = ir.IntegerType.get_signless(32)
-        self._i64 = ir.IntegerType.get_signless(64)
-        self.used = False
-        self._telling: dict[Any, bool] = {}
+        self._lines = text.splitlines()
+        self._numbers = {name: int(number) for name, number in _CONSTANT.findall(text)}
+        self._mentions = Counter(_VALUE.findall(text))
+        addresses = [line.partition("=")[2] for line in self._lines if "llvm.getelementptr" in line]
+        self._in_addresses = Counter(_VALUE.findall(" ".join(addresses)))
+        self._contractible = set(_CONTRACTIBLE.findall(text))
+        self._inserted: dict[int, list[str]] = {}
+        self._tables: dict[tuple[int, ...], str] = {}
+        self._called: set[str] = set()
+        self._next = 0
 
-    def _tells(self, operation: Any) -> bool:
-        """Whether an operation is or contains an intrinsic that takes time: the announcements do not."""
-        if operation.name == "llvm.call":
-            callee = str(operation.attributes["callee"])
-            return PREFIX in callee and not callee.endswith(_ANNOUNCEMENTS)
-        if not len(operation.regions):
-            return False
-        found = self._telling.get(operation)
-        if found is None:
-            inside = (inner.operation for r in operation.regions for b in r.blocks for inner in b.operations)
-            found = self._telling[operation] = any(map(self._tells, inside))
-        return found
+    def run(self) -> str:
+        """The text with the calls."""
+        module = self._read(0)[0]
+        for function in module.operations[0].regions[0].operations:
+            for block in function.regions:
+                self._block(block)
+        head = [
+            f"  llvm.func @{name}({', '.join(INTRINSICS[name].mlir[0])})" for name in sorted(self._called)
+        ]
+        head += [
+            f"  llvm.mlir.global internal constant @{symbol}(dense<{list(table)}> : tensor<{len(table)}xi64>) : "
+            f"!llvm.array<{len(table)} x i64>"
+            for table, symbol in self._tables.items()
+        ]
+        result = []
+        for number, line in enumerate(self._lines):
+            if number in self._inserted:
+                result += self._inserted[number]
+            result.append(line)
+            if number == module.operations[0].line:
+                result += head
+        return "\n".join(result) + "\n"
 
-    def block(self, block: Any) -> Work:
+    # --- the text as blocks ----------------------------------------------------------------------
+
+    def _read(self, line: int) -> tuple[_Block, int]:
+        """The block that begins at a line, and the line that closes it: that of a brace, or behind the last one."""
+        block = _Block()
+        while line < len(self._lines):
+            text = self._lines[line].lstrip()
+            if text[:1] == "}":
+                break
+            if text[:1] in ("/", "^", ""):  # a comment, or the arguments of a block
+                line += 1
+                continue
+            found = _OPERATION.match(text)
+            command = "llvm.call" in text and _COMMAND.search(text) is not None
+            operation = _Operation(line, found[2] if found else "", command)
+            block.operations.append(operation)
+            while text[-1:] == "{":
+                inner, line = self._read(line + 1)
+                operation.regions.append(inner)
+                operation.tells = operation.tells or any(each.tells for each in inner.operations)
+                text = self._lines[line]
+            line += 1
+        last = block.operations[-1] if block.operations else None
+        block.end = last.line if last is not None and last.name in _TERMINATORS else line
+        return block, line
+
+    # --- counting --------------------------------------------------------------------------------
+
+    def _block(self, block: _Block) -> Work:
         """Count a block. Returns the bytes of one execution that no call tells yet."""
         own: Work = Counter()
         widest = 0
         pending: Work = Counter()
-        operations = [operation.operation for operation in block.operations]
-        tells = any(self._tells(operation) for operation in operations)
+        tells = any(operation.tells for operation in block.operations)
 
         def settle() -> None:
             scale = min(widest, self._width) if widest else self._width
@@ -108,160 +176,148 @@ class _Counting:
             own.clear()
 
         functions: set[str] = set()
-        for operation in operations:
-            if tells and (self._tells(operation) or operation == operations[-1]):
+        for operation in block.operations:
+            if operation.tells:
                 settle()
-                self._tell(ir.InsertionPoint(operation), pending)
+                self._tell(operation.line, pending)
                 pending.clear()
-            pending.update(self._nested(operation))
-            kind, width = _kind(operation)
-            function = _function(operation) if width else ""
-            if function:
-                kind = "" if function in functions else "special"
-                functions.add(function)
+            if operation.regions:
+                pending.update(self._nested(operation))
+                continue
+            if operation.name in _FREE:
+                continue
+            text = self._lines[operation.line]
+            kind, width = self._kind(operation.name, text)
+            function = _FUNCTION.search(text) if width else None
+            if function is not None:
+                kind = "" if function[0] in functions else "special"
+                functions.add(function[0])
             if kind in ("load", "store") and width:
                 pending[kind] += min(width, self._width)
             elif kind:
                 own[kind] += 1
                 widest = max(widest, width)
         settle()
+        if tells:
+            self._tell(block.end, pending)
+            pending.clear()
         return pending
 
-    def _nested(self, operation: Any) -> Mapping[str, int]:
+    def _nested(self, operation: _Operation) -> Mapping[str, int]:
         """The work of an operation's regions that is told outside of them."""
-        if not len(operation.regions) or operation.name == "llvm.func":
-            return {}
-        found = [(block, self.block(block)) for region in operation.regions for block in region.blocks]
+        found = [(block, self._block(block)) for block in operation.regions]
         if operation.name != "scf.for":
             for block, work in found:
-                self._tell(ir.InsertionPoint(block.operations[len(block.operations) - 1]), work)
+                self._tell(block.end, work)
             return {}
         ((_, work),) = found
-        start, stop, step = (_number(value) for value in list(operation.operands)[:3])
+        header = self._lines[operation.line]
+        bounds = _LOOP.search(header)
+        assert bounds is not None
+        start, stop, step = (self._numbers.get(value) for value in bounds.groups())
         if start is not None and stop is not None and step:
             iterations = max(0, -(-(stop - start) // step))
             return {kind: count * iterations for kind, count in work.items()}
-        self._tell_loop(operation, work)
+        kind = _LOOP_TYPE.search(header)
+        assert kind is not None
+        self._tell_loop(operation.line, list(bounds.groups()), kind[1], work)
         return {}
 
-    def _tell_loop(self, loop: Any, work: Mapping[str, int]) -> None:
+    def _kind(self, name: str, text: str) -> tuple[str, int]:
+        """The kind of an operation, empty if it is free, and the bytes of its vectors; 0 for scalars."""
+        if self._is_offset(name, text) or self._is_contracted(name, text):
+            return "", 0
+        if name == "llvm.call" and f"@{PREFIX}" in text:
+            return "", 0  # the chip counts what issuing a command takes
+        width = _bytes(name, text) if "vector<" in text else 0
+        if not width:
+            return "scalar", 0
+        if name == "llvm.call" or (name.startswith("math.") and name not in _KINDS and name != "math.absf"):
+            return "special", width
+        return _KINDS.get(name, "simple"), width
+
+    def _is_offset(self, name: str, text: str) -> bool:
+        """Whether an operation adds a constant to an index for addresses alone."""
+        if name != "arith.addi" or "vector<" in text:
+            return False
+        result, *operands = _VALUE.findall(text)
+        if self._mentions[result] - 1 != self._in_addresses[result]:
+            return False
+        return any(value in self._numbers for value in operands)
+
+    def _is_contracted(self, name: str, text: str) -> bool:
+        """Whether a sum is computed with the product that it adds or subtracts."""
+        if name not in ("arith.addf", "arith.subf") or "fastmath<" not in text or "contract" not in text:
+            return False
+        operands = _VALUE.findall(text)[1:]
+        return any(value in self._contractible and self._mentions[value] == 2 for value in operands)
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    def _insert(self, line: int, *texts: str) -> None:
+        following = self._lines[line]
+        indent = len(following) - len(following.lstrip()) + (2 if following.lstrip().startswith("}") else 0)
+        self._inserted.setdefault(line, []).extend(" " * indent + text for text in texts)
+
+    def _value(self, line: int, text: str) -> str:
+        """A new value before a line."""
+        self._next += 1
+        self._insert(line, f"%work{self._next} = {text}")
+        return f"%work{self._next}"
+
+    def _call(self, line: int, routine: str, *arguments: str) -> None:
+        self._called.add(routine)
+        types = ", ".join(INTRINSICS[routine].mlir[0])
+        self._insert(line, f"llvm.call @{routine}({', '.join(arguments)}) : ({types}) -> ()")
+
+    def _tell(self, line: int, work: Mapping[str, int]) -> None:
+        """Tell work before a line."""
+        counts = {kind: -(-count // self._width) for kind, count in work.items() if count}
+        if len(counts) > 1:
+            parts = {kind: count * WORK_PARTS for kind, count in counts.items()}
+            self._call_several(line, parts, self._value(line, "arith.constant 1 : i64"))
+            return
+        for kind, count in counts.items():
+            number = self._value(line, f"arith.constant {KINDS[kind]} : i32")
+            self._call(line, _ONE, number, self._value(line, f"arith.constant {count} : i64"))
+
+    def _tell_loop(self, line: int, bounds: list[str], kind: str, work: Mapping[str, int]) -> None:
         """Tell the work of a loop before it, by the number of its iterations."""
         if not any(work.values()):
             return
-        place = ir.InsertionPoint(loop)
-        start, stop, step = list(loop.operands)[:3]
+        if kind != "i64":
+            bounds = [self._value(line, f"arith.extsi {value} : {kind} to i64") for value in bounds]
+        start, stop, step = bounds
+        length = self._value(line, f"arith.subi {stop}, {start} : i64")
+        zero, one = (self._value(line, f"arith.constant {number} : i64") for number in (0, 1))
+        length = self._value(line, f"arith.maxsi {length}, {zero} : i64")
+        rest = self._value(line, f"arith.subi {step}, {one} : i64")
+        rounded = self._value(line, f"arith.addi {length}, {rest} : i64")
+        iterations = self._value(line, f"arith.divui {rounded}, {step} : i64")
+        parts = {kind: -(-count * WORK_PARTS // self._width) for kind, count in work.items()}
+        self._call_several(line, parts, iterations)
 
-        def make(name: str, *operands: Any) -> Any:
-            return ir.Operation.create(name, results=[self._i64], operands=list(operands), ip=place).results[
-                0
-            ]
-
-        if start.type != self._i64:
-            start, stop, step = (
-                ir.Operation.create("arith.extsi", results=[self._i64], operands=[value], ip=place).results[0]
-                for value in (start, stop, step)
-            )
-        iterations = make("arith.ceildivsi", make("arith.subi", stop, start), step)
-        iterations = make("arith.maxsi", iterations, self._constant(place, 0))
-        for kind, count in work.items():
-            parts = -(-count * 1024 // self._width)
-            scaled = make("arith.muli", iterations, self._constant(place, int(parts)))
-            self._call(place, kind, make("arith.ceildivsi", scaled, self._constant(place, 1024)))
-
-    def _tell(self, place: Any, work: Mapping[str, int]) -> None:
-        for kind, count in work.items():
-            if count:
-                self._call(place, kind, self._constant(place, -(-count // self._width)))
-
-    def _constant(self, place: Any, value: int) -> Any:
-        attribute = ir.IntegerAttr.get(self._i64, int(value))
-        return ir.Operation.create(
-            "arith.constant", results=[self._i64], attributes={"value": attribute}, ip=place
-        ).results[0]
-
-    def _call(self, place: Any, kind: str, count: Any) -> None:
-        self.used = True
-        number = ir.IntegerAttr.get(self._i32, KINDS[kind])
-        which = ir.Operation.create(
-            "arith.constant", results=[self._i32], attributes={"value": number}, ip=place
-        ).results[0]
-        ir.Operation.create(
-            "llvm.call",
-            operands=[which, count],
-            attributes={
-                "callee": ir.FlatSymbolRefAttr.get(_ROUTINE),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 0]),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            },
-            ip=place,
+    def _call_several(self, line: int, parts: Mapping[str, int], iterations: str) -> None:
+        table = tuple(parts.get(kind, 0) for kind in KINDS)
+        symbol = self._tables.setdefault(table, f"tpk_work_{len(self._tables)}")
+        self._call(
+            line, _SEVERAL, self._value(line, f"llvm.mlir.addressof @{symbol} : !llvm.ptr"), iterations
         )
-
-
-def _kind(operation: Any) -> tuple[str, int]:
-    """The kind of an operation, empty if it is free, and the bytes of its vectors; 0 for scalars."""
-    name = operation.name
-    if name in _FREE or len(operation.regions) or _is_offset(operation) or _is_contracted(operation):
-        return "", 0
-    if name == "llvm.call" and PREFIX in str(operation.attributes["callee"]):
-        return "", 0  # the chip counts what issuing a command takes
-    widths = [_bytes(value.type) for value in (*operation.operands, *operation.results)]
-    width = max(widths, default=0)
-    if not width:
-        return "scalar", 0
-    if name == "llvm.call" or (name.startswith("math.") and name not in _KINDS and name != "math.absf"):
-        return "special", width
-    return _KINDS.get(name, "simple"), width
-
-
-def _is_offset(operation: Any) -> bool:
-    """Whether an operation adds a constant to an index for addresses alone."""
-    if operation.name != "arith.addi" or isinstance(operation.results[0].type, ir.VectorType):
-        return False
-    if not all(use.owner.name == "llvm.getelementptr" for use in operation.results[0].uses):
-        return False
-    return any(_number(value) is not None for value in operation.operands)
-
-
-def _is_contracted(operation: Any) -> bool:
-    """Whether a sum is computed with the product that it adds or subtracts."""
-    if operation.name not in ("arith.addf", "arith.subf") or not _may_contract(operation):
-        return False
-    for value in operation.operands:
-        owner = value.owner
-        if getattr(owner, "name", "") == "arith.mulf" and _may_contract(owner) and len(list(value.uses)) == 1:
-            return True
-    return False
-
-
-def _may_contract(operation: Any) -> bool:
-    return "fastmath" in operation.attributes and "contract" in str(operation.attributes["fastmath"])
-
-
-def _function(operation: Any) -> str:
-    """The name of the expanded function that an operation is a part of; empty if it is of none."""
-    found = _FUNCTION.search(str(operation.location))
-    return found[0] if found else ""
 
 
 _WIDTHS: dict[str, int] = {}
 
 
-def _bytes(kind: Any) -> int:
-    """Bytes of a vector; 0 for other types."""
-    if not isinstance(kind, ir.VectorType):
-        return 0
-    text = str(kind)
-    known = _WIDTHS.get(text)
+def _bytes(name: str, text: str) -> int:
+    """Bytes of the widest vector that an operation uses or gives; 0 if there is none."""
+    types = text[text.find(" : ") :]
+    known = _WIDTHS.get(types)
     if known is None:
-        found = _VECTOR.match(text)
-        bits = int(found[3]) if found and found[3] else 64
-        known = _WIDTHS[text] = int(found[1]) * max(8, bits) // 8 if found else 0
+        found = [(int(lanes), max(8, int(bits or 64))) for lanes, _, bits in _VECTOR.findall(types)]
+        known = _WIDTHS[types] = max((lanes * bits // 8 for lanes, bits in found), default=0)
+    if name == "vector.shuffle" and known:  # its result has as many lanes as it lists
+        *_, bits = _VECTOR.findall(types)[0]
+        listed = _LANES.search(text)
+        assert listed is not None
+        known = max(known, (listed[1].count(",") + 1) * max(8, int(bits or 64)) // 8)
     return known
-
-
-def _number(value: Any) -> int | None:
-    """The integer that a scalar is known to be."""
-    owner = value.owner
-    if getattr(owner, "name", "") != "arith.constant":
-        return None
-    return int(owner.attributes["value"].value)

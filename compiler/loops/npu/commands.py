@@ -112,13 +112,14 @@ def dma(lowering: Lowering, operation: Operation) -> None:
     """Complete the descriptor, and start the transfer, which reads it at once."""
     op = NpuDma(operation)
     builder = lowering.builder
-    size = builder.i64(types.byte_size(op.element))
+    element_bytes, shape = types.byte_size(op.element), op.shape
+    size = builder.i64(element_bytes)
 
     def in_bytes(strides: Sequence[Def]) -> list[Value]:
-        own = [lowering.scalar(stride) for stride in strides] or list(map(builder.i64, row_major(op.shape)))
+        own = [lowering.scalar(stride) for stride in strides] or list(map(builder.i64, row_major(shape)))
         return [builder.mul(stride, size) for stride in own]
 
-    extents = list(map(builder.i64, op.shape))
+    extents = list(map(builder.i64, shape))
     zero = builder.i64(0)
     fields: dict[str, list[Value]] = {
         "target": [_number(lowering, lowering.scalar(op.target))],
@@ -130,7 +131,7 @@ def dma(lowering: Lowering, operation: Operation) -> None:
         "high": [lowering.scalar(high) for high in op.high] or extents,
         "fill": [zero if op.fill is None else to_bits(builder, lowering.scalar(op.fill))],
         "keeps": [zero if op.keeps is None else lowering.scalar(op.keeps)],
-        "element_bytes": [builder.constant(types.byte_size(op.element), "i32")],
+        "element_bytes": [builder.constant(element_bytes, "i32")],
         "dimensions": [builder.constant(len(extents), "i32")],
     }
     descriptor = _described(lowering, fields)

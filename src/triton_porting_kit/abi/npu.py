@@ -30,6 +30,9 @@ KINDS = {
 }
 """Kinds of work of a core, named as in a chip's description."""
 
+WORK_PARTS = 1024
+"""Parts of an instruction in which ``tpk_npu_works`` takes an iteration's work."""
+
 ATOMICS = {
     name: number
     for number, name in enumerate(("add", "and", "or", "xor", "max", "min", "exchange", "compare"))
@@ -75,6 +78,7 @@ _MLIR = {
     "int64_t": "i64",
     "uint64_t": "i64",
     "const tpk_npu_transfer *": "!llvm.ptr",
+    "const int64_t *": "!llvm.ptr",
 }
 
 
@@ -105,6 +109,7 @@ INTRINSICS = {
         ("reads", "void", "int64_t address, int64_t bytes, int32_t line"),
         ("writes", "void", "int64_t address, int64_t bytes, int32_t line"),
         ("work", "void", "int32_t kind, int64_t count"),
+        ("works", "void", "const int64_t *parts, int64_t iterations"),
         ("element_load", "uint64_t", "int64_t address, int32_t bytes, int32_t line"),
         ("element_store", "void", "int64_t address, uint64_t value, int32_t bytes, int32_t line"),
         (

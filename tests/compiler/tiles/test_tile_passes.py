@@ -12,6 +12,7 @@ from triton_porting_kit import chips
 from triton_porting_kit.compiler import npu_pipeline
 from triton_porting_kit.compiler.tiles.passes import TILE_PASSES, tile_passes
 from triton_porting_kit.errors import OptionError
+from triton_porting_kit.kernels.layer_norm import layer_norm_backward_kernel
 
 ADD = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
 PRODUCT = {"a": "*fp16", "b": "*fp16", "c": "*fp32"}
@@ -75,3 +76,11 @@ def test_an_own_pass_takes_the_place_of_the_kit_s() -> None:
 def test_other_lists_are_refused(names: tuple[str, ...], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         tile_passes(names)
+
+
+def test_the_same_kernel_gives_the_same_text_each_time() -> None:
+    """Sets of MLIR's values have no order: it changes with the addresses of the values."""
+    names = layer_norm_backward_kernel.arg_names[:-1]
+    signature = {name: "*fp32" if name.endswith("_ptr") else "i32" for name in names}
+    texts = {placed(layer_norm_backward_kernel, signature, {"BLOCK": 1024}) for _ in range(8)}
+    assert len(texts) == 1

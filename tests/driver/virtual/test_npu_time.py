@@ -66,6 +66,8 @@ def taken(chip: Npu, folder: Path, body: str, grid: int = 1) -> int:
         ("row(0, vector, x, 4096, 1); tpk_npu_work(TPK_NPU_SPECIAL, 100);", 2 + 400),
         ("tpk_npu_wait(2, row(0, vector, x, 4096, 1)); tpk_npu_work(TPK_NPU_SPECIAL, 100);", 258 + 400),
         ("tpk_npu_work(TPK_NPU_SCALAR, 7); tpk_npu_work(TPK_NPU_REARRANGE, 10);", 7 + 20),
+        # Three iterations of half a scalar instruction, rounded up, and of one that rearranges.
+        ("const int64_t parts[9] = {512, [7] = 1024}; tpk_npu_works(parts, 3);", 2 + 3 * 2),
         # The matrix unit alone: issue 2, 72; then two in a row.
         (PRODUCT, 2 + 72),
         (PRODUCT + PRODUCT, 2 + 72 + 72),

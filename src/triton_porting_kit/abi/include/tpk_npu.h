@@ -113,6 +113,9 @@ void tpk_npu_writes(int64_t address, int64_t bytes, int32_t line);
 /* Instructions that the core executes: `count` of a kind, each on up to the vector unit's bytes of operands.
  */
 void tpk_npu_work(int32_t kind, int64_t count);
+/* The work of a loop: of each kind, iterations * parts[kind] / 1024 instructions, rounded up. `parts` has an
+ * element for each of tpk_npu_kind. */
+void tpk_npu_works(const int64_t *parts, int64_t iterations);
 
 /* The core's own accesses of global memory, an element at a time. The core waits for them. */
 uint64_t tpk_npu_element_load(int64_t address, int32_t bytes, int32_t line);

@@ -118,4 +118,11 @@ void NpuCore::work(int32_t kind, int64_t count) {
   log_.work(double(count) * chip_.workCycles[size_t(kind)]);
 }
 
+void NpuCore::works(const int64_t *parts, int64_t iterations) {
+  constexpr int64_t Whole = 1024;
+  for (int32_t kind = 0; kind < int32_t(WorkKinds); ++kind)
+    if (parts[kind])
+      work(kind, (iterations * parts[kind] + Whole - 1) / Whole);
+}
+
 } // namespace vnpu

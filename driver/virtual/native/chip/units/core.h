@@ -54,6 +54,7 @@ public:
   void order(int32_t unit, int32_t other, int64_t token);
   void touch(uint64_t address, int64_t bytes, int32_t line, bool writes);
   void work(int32_t kind, int64_t count);
+  void works(const int64_t *parts, int64_t iterations);
   uint64_t load(uint64_t address, int32_t bytes, int32_t line);
   void store(uint64_t address, uint64_t value, int32_t bytes, int32_t line);
   uint64_t atomic(int32_t kind, int32_t type, uint64_t address, uint64_t value, uint64_t compare,

@@ -93,6 +93,10 @@ void tpk_npu_work(int32_t kind, int64_t count) {
   onCore([&](NpuCore &core) { core.work(kind, count); });
 }
 
+void tpk_npu_works(const int64_t *parts, int64_t iterations) {
+  onCore([&](NpuCore &core) { core.works(parts, iterations); });
+}
+
 uint64_t tpk_npu_element_load(int64_t at, int32_t bytes, int32_t line) {
   return onCore([&](NpuCore &core) { return core.load(address(at), bytes, line); });
 }
@@ -119,6 +123,7 @@ void vnpu::addIntrinsics(std::vector<tpk::Routine> &routines) {
   add("tpk_npu_reads", &tpk_npu_reads);
   add("tpk_npu_writes", &tpk_npu_writes);
   add("tpk_npu_work", &tpk_npu_work);
+  add("tpk_npu_works", &tpk_npu_works);
   add("tpk_npu_element_load", &tpk_npu_element_load);
   add("tpk_npu_element_store", &tpk_npu_element_store);
   add("tpk_npu_atomic", &tpk_npu_atomic);
