@@ -89,16 +89,16 @@ def _tuned(seconds: dict[int, float], device: Any, **options: Any) -> tuple[Any,
 
 
 def test_a_slow_configuration_is_left_early(device: Any) -> None:
-    tuner, counts = _tuned({64: 0.0, 128: 0.03}, device)
+    tuner, counts = _tuned({64: 0.0, 128: 0.3}, device)
     assert tuner.best_config.kwargs == {"BLOCK": 64}
     assert counts[128] == 2  # one that compiles, and one that says enough
-    assert counts[64] >= 4
+    assert counts[64] > 2
 
 
 def test_long_calls_are_not_repeated_where_a_program_names_times(device: Any) -> None:
     """Triton's own function, which such programs get, calls at least eight times."""
     with pytest.warns(DeprecationWarning, match="warmup, rep"):
-        _, counts = _tuned({64: 0.04, 128: 0.06}, device, warmup=1, rep=2)
+        _, counts = _tuned({64: 0.04, 128: 0.4}, device, warmup=1, rep=2)
     assert counts[128] == 2
 
 
