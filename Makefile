@@ -28,13 +28,14 @@ BIN := $(VENV)/bin
 DEMO := build/demo
 MODELS := build/models
 VENDORS := build/vendors
+INTEL := build/opencl-intel
 DEMO_TPK := PATH="$(CURDIR)/$(BIN):$$PATH" $(DEMO)/venv/bin/python -m triton_porting_kit.cli
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find -L src -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*)
 
-.PHONY: help demo test test-browser test-models test-public test-opencl test-opencl-all test-torch-upstream \
+.PHONY: help demo test test-browser test-models test-public test-opencl test-opencl-intel test-opencl-all test-torch-upstream \
   test-vendors test-releases \
   test-torch-releases test-all \
   docs lint check format release-template bench bench-inductor \
@@ -75,11 +76,28 @@ test-public: $(VENV)/.test-tools $(VENV)/.installed ## a third of the kernels th
 # Building a kernel takes PoCL about a second; it keeps what it has built between runs.
 OPENCL := POCL_CACHE_DIR=$(CURDIR)/build/opencl/cache $(BIN)/tpk conform --backend opencl --jobs 2 --quiet
 
+# Products, reductions, atomic operations and random numbers, in sizes that PoCL builds in seconds.
+OPENCL_KERNELS := kernels/softmax/fp16-7x33 or kernels/online-softmax/fp16-1x1 or kernels/layer-norm-backward/fp16-1x1 or \
+  kernels/matmul/fp8e5-17x33x65 or kernels/split-k-matmul/fp16-33x20x300-3 or kernels/attention/fp16-3x77x32 or \
+  kernels/cross-entropy/fp16-1x1 or kernels/dropout/fp16-1025-p0.25-seed123456789
+
 test-opencl: $(VENV)/.test-tools $(VENV)/.installed ## a sample of the conformance suite on OpenCL, whose driver has to be installed
 	rm -rf build/opencl/report*; mkdir -p build/opencl/cache
 	$(OPENCL) --level registration --level runtime --report build/opencl/report
 	$(OPENCL) --level language --shard 1/160 --report build/opencl/report-language
-	$(OPENCL) --level kernels --shard 1/140 --report build/opencl/report-kernels
+	$(OPENCL) --level kernels --shard 2/140 --report build/opencl/report-kernels
+	TPK_OPENCL_WORK_ITEMS=8 $(OPENCL) --select "$(OPENCL_KERNELS)" --report build/opencl/report-8
+	TPK_OPENCL_WORK_ITEMS=64 $(OPENCL) --select "$(OPENCL_KERNELS)" --report build/opencl/report-64
+
+# Its wheels do not say where the driver is, and CPUs of this machine may be Intel's by their name.
+ON_INTEL := OCL_ICD_VENDORS=$(CURDIR)/$(INTEL) LD_LIBRARY_PATH=$(CURDIR)/$(INTEL)/venv/lib TPK_OPENCL_DEVICE="Intel(R) OpenCL"
+
+test-opencl-intel: $(INTEL)/.installed ## tests and a sample on Intel's OpenCL for CPUs, which has sub-groups and which pip downloads: 0.3 GB
+	$(ON_INTEL) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/backends/opencl/test_work_items.py \
+	  tests/backends/opencl/test_opencl_kernels.py
+	rm -rf $(INTEL)/report*
+	$(ON_INTEL) $(OPENCL) --level registration --level runtime --report $(INTEL)/report
+	$(ON_INTEL) TPK_OPENCL_WORK_ITEMS=64 $(OPENCL) --select "$(OPENCL_KERNELS)" --report $(INTEL)/report-64
 
 test-opencl-all: $(VENV)/.test-tools $(VENV)/.installed ## the whole conformance suite on OpenCL, which takes hours
 	rm -rf build/opencl/report-all; mkdir -p build/opencl/cache
@@ -222,6 +240,13 @@ $(VENDORS)/.installed: $(VENV)/.test-tools $(VENV)/.installed
 	$(PYTHON) -m venv --without-pip $(VENDORS)/venv
 	$(subst -m pip,-m pip --python $(VENDORS)/venv/bin/python,$(PIP)) --no-deps ascendnpu-ir==1.2.0 \
 	  iree-base-compiler==3.13.0 iree-base-runtime==3.13.0 ml_dtypes
+	@touch $@
+
+$(INTEL)/.installed: $(VENV)/.test-tools $(VENV)/.installed
+	rm -rf $(INTEL)
+	$(PYTHON) -m venv --without-pip $(INTEL)/venv
+	$(subst -m pip,-m pip --python $(INTEL)/venv/bin/python,$(PIP)) intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0
+	echo $(CURDIR)/$(INTEL)/venv/lib/libintelocl.so > $(INTEL)/intel.icd
 	@touch $@
 
 $(MODELS)/.installed: $(VENV)/.build-tools $(VENV)/.test-tools $(VENV)/.installed
