@@ -17,7 +17,7 @@ from triton_porting_kit.driver import DeviceArray
 Array = np.ndarray[Any, Any]
 
 CALLS = 2
-"""How often each operation runs, on other values: memory is used again then."""
+"""How often each operation runs in sequence, without another one between: memory is used again then."""
 _RELATIVE = 2e-5
 """The error of float32 that is accepted, relative to the largest expected value."""
 
@@ -47,15 +47,16 @@ def products(group: Group, m: int, k: int, n: int, block: int = 32) -> list[str]
     calls = Overlapped(group, programs=2, block=block, inner=16)
     for call in range(CALLS):
         a = [_values([call, rank, 1], m, k) for rank in range(ranks)]
-        b = [_values([call, rank, 2], k, n) for rank in range(ranks)]
+        b = _values([call, me, 2], k, n)
         out = _empty(group, ranks * m, n)
-        calls.all_gather_matmul(_on(group, a[me]), _on(group, b[me]), out)
-        expected = np.concatenate(a).astype(np.float64) @ b[me]
-        wrong += _error(f"all-gather + matmul, call {call}", out, expected)
+        calls.all_gather_matmul(_on(group, a[me]), _on(group, b), out)
+        wrong += _error(f"all-gather + matmul, call {call}", out, np.concatenate(a).astype(np.float64) @ b)
+    for call in range(CALLS):
         wide = [_values([call, rank, 3], ranks * m, k) for rank in range(ranks)]
+        others = [_values([call, rank, 4], k, n) for rank in range(ranks)]
         out = _empty(group, m, n)
-        calls.matmul_reduce_scatter(_on(group, wide[me]), _on(group, b[me]), out)
-        total = sum(wide[rank].astype(np.float64) @ b[rank] for rank in range(ranks))
+        calls.matmul_reduce_scatter(_on(group, wide[me]), _on(group, others[me]), out)
+        total = sum(wide[rank].astype(np.float64) @ others[rank] for rank in range(ranks))
         wrong += _error(f"matmul + reduce-scatter, call {call}", out, total[me * m : (me + 1) * m])
     return wrong
 
@@ -71,7 +72,8 @@ def experts(group: Group, tokens: int, width: int, top: int, each: int, block: i
         chosen = np.stack([random.permutation(count)[:top] for _ in range(tokens)]).astype(np.int32)
         weights = random.random((tokens, top)).astype(np.float32)
         numbers = _on(group, chosen)
-        got = calls.dispatch(_on(group, x), numbers, count)
+        for _ in range(CALLS):
+            got = calls.dispatch(_on(group, x), numbers, count)
         rows, of_expert, counts = got.rows.numpy(), got.experts.numpy(), got.counts.numpy()
         results = np.zeros_like(rows)
         for source in range(ranks):

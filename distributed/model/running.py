@@ -66,7 +66,7 @@ class _Model:
         self._progress: dict[int, Progress] = {}
         self._groups: dict[int, Group] = {}
         self._offsets: set[int] = set()
-        self._arrived: list[list[tuple[bytes, Any]]] = []
+        self._arrived: list[list[tuple[int, bytes, Any]]] = []
         """What ranks bring to each exchange."""
 
     def run(self, body: Callable[[Group], Any]) -> list[Any]:

@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import numpy as np
 
@@ -136,7 +136,7 @@ class Launch:
         self.kernel, self.grid, self.memory, self.handlers = kernel, grid, memory, handlers
         self.output = sys.stdout if output is None else output
         self.takes_turns = _waits(kernel)
-        self.turns = _Turns(memory)
+        self.turns: Turns = _Turns(memory)
         self.local: dict[Any, int] = {}
 
     def run(self, arguments: Sequence[Any]) -> None:
@@ -190,6 +190,16 @@ def _waits(kernel: Kernel) -> bool:
         )
 
     return any(map(in_block, (kernel.body, *kernel.functions.values())))
+
+
+class Turns(Protocol):
+    """How programs that may wait for each other run."""
+
+    def run(self, programs: Sequence[Callable[[], None]]) -> None:
+        """Run all programs. Raises what the first failing one raises."""
+
+    def pass_on(self, at: At, *, limited: bool) -> None:
+        """Called by a program that waits: let others run. Raises `WaitsForOthers` if none can; not if `limited`."""
 
 
 class _Turns:
