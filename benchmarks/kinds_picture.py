@@ -57,7 +57,7 @@ def _x(ratio: float) -> float:
 
 def _legend(names: list[str]) -> Iterator[str]:
     for number, (name, colour) in enumerate(zip(names, COLOURS, strict=False)):
-        x = LEFT + 150 * number
+        x = LEFT + 97 * number
         yield f'<circle cx="{x}" cy="20" r="5" fill="{colour}"/>'
         yield f'<text x="{x + 10}" y="24">{escape(title_of(name))}</text>'
 
