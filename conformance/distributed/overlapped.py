@@ -56,7 +56,7 @@ def products(group: Group, m: int, k: int, n: int, block: int = 32) -> list[str]
         others = [_values([call, rank, 4], k, n) for rank in range(ranks)]
         out = _empty(group, m, n)
         calls.matmul_reduce_scatter(_on(group, wide[me]), _on(group, others[me]), out)
-        total = sum(wide[rank].astype(np.float64) @ others[rank] for rank in range(ranks))
+        total = np.sum([a.astype(np.float64) @ b for a, b in zip(wide, others, strict=True)], axis=0)
         wrong += _error(f"matmul + reduce-scatter, call {call}", out, total[me * m : (me + 1) * m])
     return wrong
 

@@ -37,20 +37,23 @@ class Workers:
     ) -> None:
         """`cache`: of kernels; None: that of this process. `programs`: a folder with more modules of functions.
         `environment`: more variables."""
-        environment = (
-            os.environ | {"TRITON_DEFAULT_BACKEND": backend, "TPK_NUM_THREADS": "1"} | (environment or {})
-        )
+        variables = {
+            **os.environ,
+            "TRITON_DEFAULT_BACKEND": backend,
+            "TPK_NUM_THREADS": "1",
+            **(environment or {}),
+        }
         if cache is not None:
-            environment["TRITON_CACHE_DIR"] = str(cache)
+            variables["TRITON_CACHE_DIR"] = str(cache)
         if programs is not None:
-            environment["PYTHONPATH"] = str(programs)
+            variables["PYTHONPATH"] = str(programs)
         self.processes = [
             subprocess.Popen(
                 [sys.executable, "-m", __name__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env=environment,
+                env=variables,
             )
             for _ in range(count)
         ]
