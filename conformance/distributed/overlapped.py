@@ -72,9 +72,9 @@ def experts(group: Group, tokens: int, width: int, top: int, each: int, block: i
         chosen = np.stack([random.permutation(count)[:top] for _ in range(tokens)]).astype(np.int32)
         weights = random.random((tokens, top)).astype(np.float32)
         numbers = _on(group, chosen)
-        for _ in range(CALLS):
+        for _ in range(CALLS):  # read in between, since the next call writes to the same memory
             got = calls.dispatch(_on(group, x), numbers, count)
-        rows, of_expert, counts = got.rows.numpy(), got.experts.numpy(), got.counts.numpy()
+            rows, of_expert, counts = got.rows.numpy(), got.experts.numpy(), got.counts.numpy()
         results = np.zeros_like(rows)
         for source in range(ranks):
             there = slice(0, int(counts[source]))
