@@ -62,5 +62,5 @@ def test_the_mean_is_geometric_and_of_each_number_of_threads() -> None:
 
 def test_the_page_shows_them() -> None:
     figures = (best("conv", 0.5), best("conv", 2.0, column="torch / ours"), best("geometric mean", 0.5))
-    text = document(Results(ABOUT, figures), [])
+    text = document({"intel-amx": Results(ABOUT, figures)}, [])
     assert "| conv | **0.50 (0.50 … 0.50)** | torch 2.00 |" in text

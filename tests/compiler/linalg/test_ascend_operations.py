@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -42,7 +43,8 @@ def test_operations(batch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     finish, written = lowering._finish, []
 
     def write_and_finish(kernel: Any, convention: Any) -> None:
-        written.append(ascend.write_otherwise(kernel.parent.opview))
+        module = SimpleNamespace(operation=kernel.parent, body=kernel.parent.regions[0].blocks[0])
+        written.append(ascend.write_otherwise(module))
         finish(kernel, convention)
 
     monkeypatch.setattr(lowering, "_finish", write_and_finish)
