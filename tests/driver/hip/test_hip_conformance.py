@@ -33,7 +33,7 @@ REGISTRATION = """
 """The same of the registration with Triton."""
 
 
-def conform(standin: Standin, folder: Path, selected: str) -> None:
+def conform(standin: Standin, folder: Path, selected: str, shard: str = "1/1") -> None:
     """Run checks of the suite; all of them pass, and HIP is used as it may be."""
     log = folder / "undefined"
     environment = {
@@ -44,7 +44,7 @@ def conform(standin: Standin, folder: Path, selected: str) -> None:
         "TRITON_CACHE_DIR": str(folder / "cache"),
     }
     command = [sys.executable, "-m", "triton_porting_kit.cli", "conform", "--backend", "amdgpu"]
-    command += ["--select", " ".join(selected.split()), "--report", str(folder / "report")]
+    command += ["--select", " ".join(selected.split()), "--shard", shard, "--report", str(folder / "report")]
     done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, cwd=folder)
     report = json.loads((folder / "report" / "report.json").read_text())
     verdicts = {check["name"]: check["status"] for check in report["checks"]}
@@ -53,8 +53,9 @@ def conform(standin: Standin, folder: Path, selected: str) -> None:
     assert not log.exists(), log.read_text()
 
 
-def test_the_runtime_level(standin: Standin, tmp_path: Path) -> None:
-    conform(standin, tmp_path, RUNTIME)
+@pytest.mark.parametrize("shard", ["1/2", pytest.param("2/2", marks=pytest.mark.slow)])
+def test_the_runtime_level(standin: Standin, tmp_path: Path, shard: str) -> None:
+    conform(standin, tmp_path, RUNTIME, shard)
 
 
 @pytest.mark.slow
