@@ -130,8 +130,8 @@ def _wrong(evidence: Evidence) -> Iterator[str]:
 
 
 def _lowered(evidence: Evidence) -> Iterator[str]:
-    """Yield what holds in more than one call and in half of the calls of a case: errors of a kernel that is plainly
-    wrong are like those of a narrower type by chance in one call of some hundred."""
+    """Yield what holds in two calls and in a tenth of the calls of a case: in one call of some hundred, the errors of a
+    kernel that is plainly wrong resemble those of a narrower type by chance."""
     seen: dict[tuple[str, int, str], list[float]] = {}
     for call in evidence["calls"]:
         for position, item in enumerate(call["comparisons"]):
@@ -139,7 +139,7 @@ def _lowered(evidence: Evidence) -> Iterator[str]:
                 seen.setdefault((call["case"], position, name), []).append(like)
     for (case, _, name), likes in seen.items():
         above = [like for like in likes if like > LIKE]
-        if len(above) >= max(2, len(likes) / 2):
+        if len(above) >= max(2, len(likes) / 10):
             yield (
                 f"calls of {case}: errors are those of operands rounded to {name} "
                 f"(correlation {statistics.median(above):.2f} in {len(above)} of {len(likes)} calls)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,6 +29,8 @@ MOST_PROGRAMS = 7
 _LEADING = 9
 """The number of arguments of a launcher before the kernel's."""
 _TIMEOUT = 3600.0
+_ALONE = threading.Lock()
+"""Held while a model runs: it wraps the launchers of the process."""
 
 
 def check_ranks(
@@ -42,8 +44,8 @@ def check_ranks(
     Raises `UnorderedAccess` if nothing orders two accesses to symmetric memory, `RanksStuck` if no rank can go on,
     `OutOfBounds`, and what `function` raises.
     """
-    _wrap_launchers()
-    return _Model(ranks, seed, heap_bytes).run(partial(_with_group, function, arguments))
+    with _ALONE, compat.wrapped_launchers(_Launcher):
+        return _Model(ranks, seed, heap_bytes).run(partial(_with_group, function, arguments))
 
 
 def _with_group(function: Callable[..., Any], arguments: Sequence[Any], group: Group) -> Any:
@@ -200,11 +202,6 @@ class ModelRendezvous(Rendezvous):
 
 
 # --- launchers -------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def _wrap_launchers() -> None:
-    compat.wrap_launchers(_Launcher)
 
 
 class _Launcher:

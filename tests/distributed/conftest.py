@@ -6,22 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from triton.compiler.compiler import CompiledKernel
 
 from triton_porting_kit.conformance.distributed.workers import Workers
-from triton_porting_kit.distributed.model import running
-from triton_porting_kit.toolchain import compat
-
-
-@pytest.fixture(scope="module", autouse=True)
-def launchers_of_other_tests() -> Iterator[None]:
-    """The model wraps the launchers of its process for good, and tests of other folders look at theirs."""
-    by_triton = CompiledKernel._init_handles
-    yield
-    if CompiledKernel._init_handles is not by_triton:
-        CompiledKernel._init_handles = by_triton
-        running._wrap_launchers.cache_clear()
-        compat.forget_loaded_kernels()
 
 
 @pytest.fixture(scope="session")

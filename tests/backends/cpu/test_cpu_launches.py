@@ -296,6 +296,27 @@ def test_kernels_are_found_under_any_name_of_the_device(array: Array) -> None:
         assert function.device_caches[name][0] is by_torch
 
 
+def test_launchers_are_wrapped_in_a_context_only(array: Array) -> None:
+    """Also those of kernels that were loaded before it."""
+    seen = []
+
+    def wrap(kernel: Any, launcher: Any) -> Any:
+        def call(*given: Any, **hidden: Any) -> Any:
+            seen.append(kernel.name)
+            return launcher(*given, **hidden)
+
+        return call
+
+    def launch() -> None:
+        add_constant[(1,)](array([1.0] * 8), 8, AMOUNT=1, BLOCK=8)
+
+    launch()
+    with compat.wrapped_launchers(wrap):
+        launch()
+    launch()
+    assert seen == ["add_constant"]
+
+
 # --- resets ------------------------------------------------------------------------------------------
 
 

@@ -92,7 +92,7 @@ def test_a_slow_configuration_is_left_early(device: Any) -> None:
     tuner, counts = _tuned({64: 0.0, 128: 0.3}, device)
     assert tuner.best_config.kwargs == {"BLOCK": 64}
     assert counts[128] == 2  # one that compiles, and one that says enough
-    assert counts[64] > 2
+    assert counts[64] >= 4
 
 
 def test_long_calls_are_not_repeated_where_a_program_names_times(device: Any) -> None:

@@ -11,8 +11,8 @@ import pytest
 from chips import Chip, Refused, is_running
 
 ONE = (1, 1, 1)
-LIMIT = 30.0
-"""Seconds in which a fault has to be told: far more than it takes, as other work may hold the chip's process up."""
+LIMIT = 5.0
+"""Seconds in which a fault has to be told."""
 
 
 def loss(chip: Chip, provoke: Callable[[], object]) -> str:

@@ -39,6 +39,7 @@ from .kernels import (
     select_driver,
     watched_compilations,
     wrap_launchers,
+    wrapped_launchers,
 )
 from .modules import Contents, contents, generic_text, is_module, read_ttir, run_passes
 from .overrides import MODULE_STAGES, OverrideReader, binary_stage_name, expect_override, inspect_stages
@@ -95,4 +96,5 @@ __all__ = [
     "unsupported_language",
     "watched_compilations",
     "wrap_launchers",
+    "wrapped_launchers",
 ]

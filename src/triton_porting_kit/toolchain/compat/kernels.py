@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -119,3 +120,28 @@ def wrap_launchers(wrap: Callable[[Any, Any], Any]) -> None:
             self._run = wrap(self, self._run)
 
     CompiledKernel._init_handles = init_handles
+
+
+@internal
+@contextmanager
+def wrapped_launchers(wrap: Callable[[Any, Any], Any]) -> Iterator[None]:
+    """A context in which every kernel, loaded before or not, is launched by ``wrap(kernel, launcher)``.
+
+    The arguments are those of `wrap_launchers`. No other thread of the process may enter such a context meanwhile.
+    """
+    from triton.compiler.compiler import CompiledKernel
+
+    by_triton = CompiledKernel.run
+    known: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
+
+    def run(self: Any) -> Any:
+        launcher = by_triton.fget(self)
+        if self not in known or known[self][0] is not launcher:
+            known[self] = launcher, wrap(self, launcher)
+        return known[self][1]
+
+    CompiledKernel.run = property(run)
+    try:
+        yield
+    finally:
+        CompiledKernel.run = by_triton
