@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from triton_porting_kit.cli.errors import UserError
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS, LEVELS
 
 EPILOG = """Examples:
 
@@ -30,8 +31,7 @@ def conform(
         typer.Option(
             "--level",
             metavar="LEVEL",
-            help="registration, runtime, language, kernels, stress, torch or public; may be repeated. Default: all but "
-            "the last two.",
+            help=f"One of {', '.join(LEVELS)}; may be repeated. Default: {', '.join(DEFAULT_LEVELS)}.",
         ),
     ] = None,
     select: Annotated[
