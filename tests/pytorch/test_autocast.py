@@ -55,7 +55,21 @@ def macro(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_tables_are_those_of_torch(name: str) -> None:
-    assert TABLES[name] == macro(name)
+    assert autocast.present(TABLES[name]) == macro(name)
+
+
+@pytest.mark.skipif(not autocast.present(["softmax.Dimname"]), reason="this torch does not name dimensions")
+def test_dimensions_with_names() -> None:
+    rows = torch.randn(3, 4, device=NAME, dtype=torch.bfloat16)
+    with torch.autocast(NAME, dtype=torch.bfloat16):
+        named = rows.refine_names("rows", "columns")
+        found = [
+            named.softmax("columns"),
+            named.sum("columns"),
+            named.cumsum("columns"),
+            named.norm(2, "columns"),
+        ]
+    assert {value.dtype for value in found} == {torch.float32}
 
 
 def calls(kind: str) -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any], Any]]:
