@@ -6,8 +6,7 @@ operators take their arguments as they are. Unlike torch's devices, a weight is 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,8 +16,6 @@ from triton_porting_kit.pytorch.accelerator import accelerator
 from triton_porting_kit.pytorch.operators.registry import outside_dynamo
 
 KEY = "AutocastPrivateUse1"
-_NAMED = re.compile(r"\.(\w*[Dd]imname|names_)")
-"""Overloads for names of dimensions."""
 
 LOWER_PRECISION = """
 _convolution.deprecated _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d.input
@@ -41,17 +38,12 @@ _upsample_bicubic2d_aa
 """Operators that compute in float32."""
 
 FLOAT32_RESULT = """
-prod prod.dim_int prod.dim_Dimname softmax.int softmax.Dimname log_softmax.int log_softmax.Dimname cumprod
-cumprod.dimname cumsum cumsum.dimname linalg_vector_norm linalg_matrix_norm linalg_matrix_norm.str_ord sum
-sum.dim_IntList sum.dim_DimnameList
+prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm linalg_matrix_norm
+linalg_matrix_norm.str_ord sum sum.dim_IntList
 """
 """Operators whose parameter ``dtype`` is float32 if the program does not give it."""
 
-APPENDED = {
-    "norm.Scalar": "norm.ScalarOpt_dtype",
-    "norm.ScalarOpt_dim": "norm.ScalarOpt_dim_dtype",
-    "norm.names_ScalarOpt_dim": "norm.names_ScalarOpt_dim_dtype",
-}
+APPENDED = {"norm.Scalar": "norm.ScalarOpt_dtype", "norm.ScalarOpt_dim": "norm.ScalarOpt_dim_dtype"}
 """Operators without the parameter ``dtype``, and the overload that has it as its last one. It is float32."""
 
 PROMOTED = """
@@ -82,18 +74,8 @@ def register() -> None:
         (PROMOTED, _promoted),
         (REFUSED, _refused),
     ):
-        for name in present(names.split()):
+        for name in names.split():
             _library.impl(name, outside_dynamo(_kernel(operator(name), policy)), KEY)
-
-
-def present(names: Iterable[str]) -> list[str]:
-    """Those that the installed torch has. Only releases before 2.13 have overloads for names of dimensions."""
-    return [name for name in names if not _NAMED.search(name) or _has(name)]
-
-
-def _has(name: str) -> bool:
-    packet, _, overload = name.partition(".")
-    return overload in getattr(torch.ops.aten, packet).overloads()
 
 
 def operator(name: str) -> Any:
