@@ -16,6 +16,7 @@ from .branches import structure_branches
 from .diagnostics import fail
 from .orientation import orient
 from .rewriter import Rewriter
+from .selecting import select_elements
 from .types import Types
 from .unrolling import unroll
 
@@ -64,6 +65,8 @@ def import_ttir(
             _ = current.dialects[name]
         if unrolls and '"scf.for"' in text:
             unroll(module)
+        if '"scf.if"' in text:
+            select_elements(module)
         types = Types()
         for function in list(module.body.operations):
             if function.operation.name == "tt.func":

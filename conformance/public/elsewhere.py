@@ -6,25 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from triton_porting_kit.conformance.public.markdown import caught, not_right, table
-from triton_porting_kit.conformance.public.results import FAULTS, Result, merged, results_of
-from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.conformance.public.results import FAULTS, Result
+from triton_porting_kit.conformance.public.runs import Run, results
 
 
-def places(runs: Sequence[Report]) -> list[list[Report]]:
-    """Runs by place, in the order of the first of each.
-
-    A place of the first run's backend is a release of Triton. Of another backend there is one place: an entry counts
-    once, whichever release it was tried on.
-    """
-    found: dict[tuple[str, str], list[Report]] = {}
-    for run in runs:
-        backend = str(run.run["backend"])
-        release = str(run.run["triton_version"]) if backend == runs[0].run["backend"] else ""
-        found.setdefault((backend, release), []).append(run)
-    return [*found.values()]
-
-
-def section(others: Sequence[Sequence[Report]], here: Report, own: Iterable[Result]) -> Iterator[str]:
+def section(others: Sequence[Sequence[Run]], here: Run, own: Iterable[Result]) -> Iterator[str]:
     """A row for each of the places, and what is not right there.
 
     `here` and its results, `own`, are the page's own: other releases of the same backend only list what differs.
@@ -36,26 +22,6 @@ def section(others: Sequence[Sequence[Report]], here: Report, own: Iterable[Resu
         "On older releases of Triton one type of most functions was tried. What is not right there is listed if it "
         "differs from *What is not right*; for other backends all of it is.\n"
     )
-    same = {_key(result) for result in own}
-    rows, failed, caught_by = [], {}, {}
-    for runs in others:
-        results = merged(result for run in runs for result in results_of(run.records))
-        counts = Counter(result.verdict for result in results)
-        rows.append(
-            (
-                *(_all(runs, key) for key in ("backend", "device", "triton_version", "torch")),
-                len(results),
-                counts["right"],
-                f"{100 * counts['right'] / max(len(results), 1):.1f} %",
-                sum(counts[verdict] for verdict in FAULTS),
-                *(counts[verdict] for verdict in ("package", "release", "gpu")),
-                sum(len(result.caught) for result in results),
-            )
-        )
-        place = f"{_all(runs, 'backend')}, Triton {_all(runs, 'triton_version')}"
-        known = same if runs[0].run["backend"] == here.run["backend"] else frozenset()
-        caught_by[place] = results
-        failed[place] = [r for r in results if r.verdict != "right" and _key(r) not in known]
     yield from table(
         (
             "backend",
@@ -71,26 +37,42 @@ def section(others: Sequence[Sequence[Report]], here: Report, own: Iterable[Resu
             "GPU feature",
             "caught compile errors",
         ),
-        rows,
+        [_row(same) for same in others],
     )
-    for place, results in failed.items():
-        if results:
-            yield f"Not right on {place}:\n"
-            yield from not_right(results)
-    for place, results in caught_by.items():
-        yield from caught(results, f" on {place}")
+    same = {_key(result) for result in own}
+    for runs in others:
+        known = same if runs[0].facts.backend == here.facts.backend else frozenset()
+        failed = [r for r in results(runs) if r.verdict != "right" and _key(r) not in known]
+        if failed:
+            yield f"Not right on {_place(runs)}:\n"
+            yield from not_right(failed)
+    for runs in others:
+        yield from caught(results(runs), f" on {_place(runs)}")
+
+
+def _row(runs: Sequence[Run]) -> tuple[object, ...]:
+    counts = sum((run.counts for run in runs), Counter[str]())
+    total = counts.total()
+    return (
+        *(each(runs, name) for name in ("backend", "device", "triton", "torch")),
+        total,
+        counts["right"],
+        f"{100 * counts['right'] / max(total, 1):.1f} %",
+        sum(counts[verdict] for verdict in FAULTS),
+        *(counts[verdict] for verdict in ("package", "release", "gpu")),
+        sum(len(result.caught) for result in results(runs)),
+    )
+
+
+def _place(runs: Sequence[Run]) -> str:
+    return f"{each(runs, 'backend')}, Triton {each(runs, 'triton')}"
 
 
 def _key(result: Result) -> tuple[str, ...]:
     return result.collection, result.entry, result.variant, result.verdict
 
 
-def _all(runs: Iterable[Report], key: str) -> str:
-    """What runs say, each once."""
-    return ", ".join(dict.fromkeys(_of(run, key) for run in runs))
-
-
-def _of(run: Report, key: str) -> str:
-    if key == "device":
-        return str(run.run["device"].get("name", ""))
-    return str(run.run.get("toolchain", {}).get("torch", "") if key == "torch" else run.run[key])
+def each(runs: Iterable[Run], fact: str) -> str:
+    """What runs say of a fact, each once."""
+    said = (part for run in runs for part in str(getattr(run.facts, fact)).split(", "))
+    return ", ".join(dict.fromkeys(said))

@@ -79,7 +79,12 @@ def measure(case: Case) -> list[Evidence]:
 
 
 def watch_compilations() -> list[BaseException]:
-    """The list to which every exception of Triton's compiler is added, also one that a package catches."""
+    """The list to which exceptions of Triton's compiler are added, also those that a package catches.
+
+    Without those after which an autotuner tries its next configuration, such as one that needs more memory than the
+    chip has: trying is how it finds that out. And without those of kernels that are compiled ahead, which are compiled
+    again when they are launched.
+    """
     import triton.compiler
     import triton.compiler.compiler
 
@@ -91,12 +96,36 @@ def watch_compilations() -> list[BaseException]:
         try:
             return original(*args, **kwargs)
         except Exception as error:
-            caught.append(error)
+            callers = _callers()
+            if _AHEAD not in callers and not (_TRYING in callers and isinstance(error, _passed_over())):
+                caught.append(error)
             raise
 
     # Kernels take it from the package when they are bound to a device.
     triton.compiler.compile = triton.compiler.compiler.compile = compile
     return caught
+
+
+def _passed_over() -> tuple[type[Exception], ...]:
+    """The exceptions that Triton's autotuner catches: ``Autotuner._bench``."""
+    from triton.compiler.errors import CompileTimeAssertionFailure
+    from triton.runtime.errors import OutOfResources, PTXASError
+
+    return OutOfResources, CompileTimeAssertionFailure, PTXASError
+
+
+_TRYING = ("triton.runtime.autotuner", "_bench")
+_AHEAD = ("triton_porting_kit.toolchain.together", "compile_together")
+
+
+def _callers() -> set[tuple[str, str]]:
+    """The functions that are being called, with their modules."""
+    found = set()
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None:
+        found.add((str(frame.f_globals.get("__name__")), frame.f_code.co_name))
+        frame = frame.f_back
+    return found
 
 
 class _Stub(types.ModuleType):

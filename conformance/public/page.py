@@ -1,38 +1,37 @@
-"""Writes docs/public-kernels.md from runs of the level, and the plot of its times.
+"""Writes docs/public-kernels.md from runs of the level, the plot of its times, and their results as JSON.
 
-``python -m triton_porting_kit.conformance.public.page FILE REPORT...`` writes it from several runs.
+``python -m triton_porting_kit.conformance.public.page FILE REPORT...`` adds several runs to it.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from triton_porting_kit.conformance.public import elsewhere
-from triton_porting_kit.conformance.public.entries import VERDICTS
+from triton_porting_kit.conformance.public import elsewhere, runs
+from triton_porting_kit.conformance.public.entries import VERDICTS, cases_of
 from triton_porting_kit.conformance.public.findings import FINDINGS
 from triton_porting_kit.conformance.public.markdown import caught, not_right, table
 from triton_porting_kit.conformance.public.results import (
     FAULTS,
     Result,
     geometric_mean,
-    merged,
     ratios,
-    results_of,
 )
+from triton_porting_kit.conformance.public.runs import Run
 from triton_porting_kit.conformance.public.table import collections
+from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.folder import read_run
-from triton_porting_kit.conformance.report.model import Report
 
 HEAD = """# Public kernels
 
-Triton kernels that others publish, run unmodified. `tpk public --page FILE` wrote this page from a run's results. Do
-not edit it; edit `conformance/public/`.
+Triton kernels that others publish, run unmodified. `tpk public --page FILE` wrote this page, from the results of its
+run and those of earlier ones, which a file beside the page keeps (`public-kernels.json`). Do not edit either; edit
+`conformance/public/`.
 
 - A collection is a package of the index at a pinned release, installed without dependencies into a folder of its own.
   Nothing of it is in this repository.
@@ -54,40 +53,53 @@ not edit it; edit `conformance/public/`.
 
 
 def write(reports: Sequence[Path], page: Path) -> None:
-    """Write the page of the results in the folders of some runs. Raises `ReportError`.
+    """Add the results in the folders of some runs to a page. Raises `ReportError`.
 
-    It is about the backend and the release of Triton of the first run; `elsewhere` says what it has of others.
+    What the page had is in a file of JSON beside it. If there is none, the first report says which backend and release
+    of Triton the page is about; `elsewhere` says what it has of others.
     """
-    runs, *others = elsewhere.places([read_run(folder) for folder in reports])
-    results = merged(result for run in runs for result in results_of(run.records))
+    kept = page.with_suffix(".json")
+    found = runs.joined([*runs.read(kept), *(runs.of_report(read_run(folder)) for folder in reports)])
+    if not found:
+        raise ReportError(f"there are no results for {page}: name the folders of runs of the level")
+    here, *others = runs.places(found)
+    results = _in_order(runs.results(here))
     threads = sorted({count for result in results for count in result.times})
     picture = page.with_suffix(".svg")
     lines = [HEAD + "\n".join(f"| {name} | {meaning} |" for name, meaning in VERDICTS.items()), ""]
-    lines += [*_machine(runs), *_collections(results), *elsewhere.section(others, runs[0], results)]
+    lines += [*_machine(here), *_collections(results), *elsewhere.section(others, here[0], results)]
     if threads:
         lines += _speed(results, threads, picture.name)
         picture.write_text(plot({count: ratios(results, count) for count in threads}), encoding="utf-8")
     lines += [*_failures(results), *_findings(results), *_entries(results, threads)]
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    runs.write(kept, found)
 
 
-def _machine(runs: Sequence[Report]) -> Iterator[str]:
-    run = runs[-1].run
-    dates = sorted(str(report.run.get("start") or "")[:10] for report in runs)
+def _in_order(results: Iterable[Result]) -> list[Result]:
+    """Results in the order of the tables, whichever run they are of."""
+    names = (case.name for collection in collections() for case in cases_of(collection))
+    places = {name: number for number, name in enumerate(names)}
+    return sorted(results, key=lambda result: places.get(result.name, len(places)))
+
+
+def _machine(here: Sequence[Run]) -> Iterator[str]:
+    last = here[-1].facts
+    dates = sorted(run.facts.date for run in here)
     span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
-    tools = ", ".join(f"{name} {release}" for name, release in run.get("toolchain", {}).items() if release)
+    loads = [run.facts.load for run in here if any(result.times for result in run.results)]
     yield "## The run\n"
     yield from table(
         ("", ""),
         (
-            ("backend", run["backend"]),
-            ("device", str(run["device"].get("name", ""))),
-            ("runs, of which the last one of an entry counts", len(runs)),
+            ("backend", last.backend),
+            ("device", elsewhere.each(here, "device")),
+            ("runs, of which the last one of an entry counts", len(here)),
             ("date", span),
-            ("Triton", f"{run['triton_version']}, unless a collection names another one"),
-            ("Python", str(run.get("python", ""))),
-            ("libraries", tools),
-            ("load when this page was written", " ".join(f"{load:.1f}" for load in os.getloadavg())),
+            ("Triton", f"{last.triton}, unless a collection names another one"),
+            ("Python", last.python),
+            ("libraries", ", ".join(f"{name} {release}" for name, release in last.libraries.items())),
+            ("load after runs with times", "; ".join(" ".join(map(str, load)) for load in loads)),
         ),
     )
 

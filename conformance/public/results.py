@@ -50,6 +50,11 @@ class Result:
     def variant(self) -> str:
         return f"{self.type} {GRADIENT}" if self.gradient else self.type
 
+    @property
+    def name(self) -> str:
+        """The name of its check."""
+        return f"{LEVEL}/{self.collection}/{self.entry}-{self.variant.replace(' ', '-')}"
+
 
 _VERDICTS = {
     Status.PASS: "right",

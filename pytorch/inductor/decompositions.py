@@ -22,19 +22,42 @@ def register() -> None:
     for name, function in {**recurrent.COMPOSED, **pooling.COMPOSED}.items():
         _add(getattr(_aten, name).default, function)
     _add(_aten.topk.default, _topk)
+    for operator, product in ((_aten.addmm.default, _aten.mm), (_aten.baddbmm.default, _aten.bmm)):
+        _add(operator, functools.partial(_without_summand, product))
 
 
 def _add(operator: Any, decomposition: Callable[..., Any]) -> None:
     others = decompositions.get(operator)
 
-    @functools.wraps(decomposition)
     def choose(*args: Any, **kwargs: Any) -> Any:
         tensors = (value for value in args if isinstance(value, torch.Tensor))
+        found = NotImplemented
         if next(tensors).device.type == accelerator().name:
-            return decomposition(*args, **kwargs)
-        return NotImplemented if others is None else others(*args, **kwargs)
+            found = decomposition(*args, **kwargs)
+        return others(*args, **kwargs) if found is NotImplemented and others is not None else found
 
     decompositions[operator] = choose
+
+
+def _without_summand(
+    product: Any,
+    summand: torch.Tensor,
+    left: torch.Tensor,
+    right: torch.Tensor,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+) -> Any:
+    """The product alone where the summand is multiplied by 0: then infinities and NaN of it have no effect.
+
+    Inductor (2.11 to 2.13) multiplies them, in its templates and in its decomposition of ``addmm``.
+    """
+    if beta != 0:
+        return NotImplemented
+    found = product(left, right)
+    if alpha == 1:
+        return found
+    return found * (alpha if found.dtype.is_floating_point or found.dtype.is_complex else int(alpha))
 
 
 _LONGEST_SORT = 512

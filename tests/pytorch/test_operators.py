@@ -195,6 +195,26 @@ def test_products_of_vectors(chip: Any, n: int, k: int) -> None:
     torch.testing.assert_close((a.to(NAME) @ b.to(NAME)).cpu(), a @ b)
 
 
+@pytest.mark.parametrize(("alpha", "k"), [(1, 4), (2.5, 4), (1, 1)])
+@pytest.mark.parametrize("operator", ["addmm", "baddbmm", "addmv", "addbmm", "addr"])
+def test_a_summand_times_0_has_no_effect(chip: Any, operator: str, alpha: float, k: int) -> None:
+    """Also where it is memory that nobody wrote."""
+    a, b = values(2, 3, k), values(2, k, 5)
+    first, second = {
+        "addmm": (a[0], b[0]),
+        "baddbmm": (a, b),
+        "addmv": (a[0], b[0, :, 0]),
+        "addbmm": (a, b),
+        "addr": (a[0, 0], b[0, 0]),
+    }[operator]
+    call = getattr(torch, operator)
+    unwritten = torch.full_like(call(torch.zeros(()), first, second), torch.nan)
+    expected = call(unwritten, first, second, beta=0, alpha=alpha)
+    result = call(unwritten.to(NAME), first.to(NAME), second.to(NAME), beta=0, alpha=alpha)
+    torch.testing.assert_close(result.cpu(), expected)
+    assert not expected.isnan().any()
+
+
 def test_integers_are_scaled_by_integers(chip: Any) -> None:
     a, b, c = (torch.arange(4).reshape(2, 2) + n for n in range(3))
     result = torch.addmm(a.to(NAME), b.to(NAME), c.to(NAME), alpha=2, beta=3)

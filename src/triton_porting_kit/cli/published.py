@@ -82,7 +82,10 @@ def public(
     ] = 0.0,
     page: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the results as a page in Markdown, with a plot beside it."),
+        typer.Option(
+            metavar="FILE",
+            help="Add the results to a page in Markdown. Its plot, and the results of all its runs, are beside it.",
+        ),
     ] = None,
     cache: Annotated[
         Path | None,

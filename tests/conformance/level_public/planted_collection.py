@@ -17,7 +17,7 @@ def _double(x: Any) -> Any:
     return 2 * x
 
 
-for name in ("doubled", "beyond", "hidden", "dies", "races", "unwritten"):
+for name in ("doubled", "beyond", "hidden", "tuned", "dies", "races", "unwritten"):
     T.add(
         name,
         lambda x, name=name: getattr(kernels, name)(x),

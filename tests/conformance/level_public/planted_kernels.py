@@ -83,6 +83,21 @@ def hidden(x: Any) -> Any:
     raise RuntimeError("the kernel was compiled")
 
 
+@triton.autotune([triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})], key=["n"])
+@triton.jit
+def tuned_kernel(X, Y, n, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK == 128, "this configuration is not for this device")
+    i = tl.arange(0, BLOCK)
+    tl.store(Y + i, 2 * tl.load(X + i, mask=i < n), mask=i < n)
+
+
+def tuned(x: Any) -> Any:
+    """One of its configurations cannot be compiled, and the autotuner takes the other one."""
+    y = torch.empty_like(x)
+    tuned_kernel[(1,)](x, y, x.numel())
+    return y
+
+
 def hangs(x: Any) -> Any:
     time.sleep(60)
 

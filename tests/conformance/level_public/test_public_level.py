@@ -104,6 +104,12 @@ def test_compile_errors_that_were_caught(planted: Any) -> None:
     assert not [*markdown.caught([dataclasses.replace(result, caught=())], "")]
 
 
+def test_configurations_that_an_autotuner_passes_over(planted: Any) -> None:
+    result, status = planted("tuned-float32")
+    assert (result.verdict, status) == ("right", Status.PASS)
+    assert result.caught == (), "no optimisation was lost"
+
+
 def test_crashes_and_hangs(planted: Any) -> None:
     result, status = planted("dies-float32")
     assert (result.verdict, status) == ("crash", Status.CRASH)

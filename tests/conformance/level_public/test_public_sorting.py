@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,11 +12,12 @@ import pytest
 from report_runs import metadata
 
 from triton_porting_kit.conformance.execution.runfolder import RunFolder
-from triton_porting_kit.conformance.public import page, results, sorting, suites
+from triton_porting_kit.conformance.public import page, results, runs, sorting, suites
 from triton_porting_kit.conformance.public.command import selections
 from triton_porting_kit.conformance.public.entries import Known
 from triton_porting_kit.conformance.public.table import UnknownCollection
 from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.evidence import in_text
 from triton_porting_kit.conformance.report.folder import read_run
 from triton_porting_kit.conformance.report.page import view
@@ -123,13 +125,18 @@ def test_the_page(tmp_path: Path) -> None:
     assert "not the kit's fault" in in_text(RECORDS[4])
 
 
+def _written(folder: Path, records: list[Record], **about: str) -> Path:
+    """The folder of a run with these records."""
+    run = RunFolder(folder, {**metadata(), **about, "planned": [r.name for r in records]})
+    for record in records:
+        run.append(record)
+    run.finish("2026-01-01T00:00:00+00:00")
+    return folder
+
+
 def test_the_page_has_a_line_for_each_other_place(tmp_path: Path) -> None:
     def written(name: str, records: list[Record], **about: str) -> Path:
-        run = RunFolder(tmp_path / name, {**metadata(), **about, "planned": [r.name for r in records]})
-        for record in records:
-            run.append(record)
-        run.finish("2026-01-01T00:00:00+00:00")
-        return tmp_path / name
+        return _written(tmp_path / name, records, **about)
 
     again = [_record("liger/rms_norm_llama-float32", RIGHT)]
     folders = [written("first", RECORDS), written("again", again), written("npu", RECORDS, backend="acme")]
@@ -145,6 +152,46 @@ def test_the_page_has_a_line_for_each_other_place(tmp_path: Path) -> None:
     assert "rms_norm_llama" in of_older
     assert "nms" not in of_older, "it is wrong on the page's own release, too"
     assert "| `rms_norm_llama` | float32, float32 gradient |  | 500, 2.00x |" in text, "times are kept"
+
+
+def test_runs_are_added_to_a_page(tmp_path: Path) -> None:
+    """Also where their reports are gone: the file beside the page has what it needs."""
+    records = [_record("liger/rms_norm_llama-float32", RIGHT, TIMES), *RECORDS[1:]]
+    mended = [_record("conch/nms-float32", RIGHT), _record("fla/chunk_gla-float32", RIGHT)]
+    first, second = _written(tmp_path / "first", records), _written(tmp_path / "second", mended)
+    npu = _written(tmp_path / "npu", RECORDS, backend="acme")
+    together, apart = tmp_path / "together.md", tmp_path / "apart.md"
+    page.write([first, second, npu], together)
+    for folder in (first, npu, second):
+        page.write([folder], apart)
+        shutil.rmtree(folder)
+    page.write([], apart)
+    assert apart.read_text().replace("apart.", "together.") == together.read_text()
+    assert "| runs, of which the last one of an entry counts | 2 |" in apart.read_text()
+    kept = runs.read(apart.with_suffix(".json"))
+    assert [run.counts["right"] for run in kept] == [3, 2, 3], "the second run of an entry takes its place"
+    assert {r.name for r in runs.results(kept)} == {r.name for r in [*RECORDS, *mended]}
+    with pytest.raises(ReportError, match="there are no results for"):
+        page.write([], tmp_path / "other.md")
+
+
+def test_results_of_a_run_that_are_only_counted(tmp_path: Path) -> None:
+    target = tmp_path / "page.md"
+    page.write([_written(tmp_path / "run", RECORDS)], target)
+    kept = target.with_suffix(".json")
+    older = runs.Run(runs.Facts("cpu", "EPYC", "2.9", "2.0"), (), {"right": 3, "package": 1})
+    runs.write(kept, [*runs.read(kept), older])
+    page.write([], target)
+    assert "| cpu | EPYC | 2.9 | 2.0 | 4 | 3 | 75.0 % | 0 | 1 | 0 | 0 | 0 |" in target.read_text()
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", '{"runs": [{}]}', '{"runs": [{"facts": {"x": 1}, "results": {}}]}', "{"]
+)
+def test_a_file_of_results_that_is_damaged(tmp_path: Path, content: str) -> None:
+    (tmp_path / "page.json").write_text(content)
+    with pytest.raises(ReportError, match=r"page\.json (is not JSON|.*write the page from the reports)"):
+        page.write([], tmp_path / "page.md")
 
 
 def test_selections() -> None:
