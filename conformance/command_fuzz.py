@@ -44,6 +44,8 @@ class FuzzRequest:
     """Instruction-set levels, or ``each``."""
     threads: str = ""
     """Numbers of threads, separated by commas."""
+    against: str = ""
+    """Compiler options of a second run, ``NAME=VALUE`` separated by commas."""
 
 
 def run_fuzz(request: FuzzRequest) -> int:
@@ -56,7 +58,7 @@ def run_fuzz(request: FuzzRequest) -> int:
     total = 1 if request.replay is not None else request.count
     profile = request.profile or str(find(request.backend) or "")
     failures: list[Failure] = []
-    ways = configurations(request.backend, request.isa, request.threads)
+    ways = configurations(request.backend, request.isa, request.threads, request.against)
     with contextlib.ExitStack() as stack:
         workers = [Isolated(request.backend, profile, request.seconds) for _ in range(request.jobs)]
         with ThreadPoolExecutor(len(workers)) as pool:  # each takes seconds to import Triton
@@ -121,6 +123,8 @@ def _summary(
 ) -> None:
     ways = len(campaign.configurations)
     ran = f"{campaign.ran} programs" + (f", each in {ways} configurations" if ways > 1 else "")
+    if request.against:
+        ran += f" and with {request.against}: equal results {campaign.same} times"
     speed = f"{campaign.ran * ways / max(seconds, 1e-3):.1f} a second"
     if not failures:
         console.print(f"{ran}, none failed ({speed}).")
@@ -131,6 +135,7 @@ def _summary(
     for failure in failures:
         way = failure.configuration
         options = f" --isa {way.isa}" * bool(way.isa) + f" --threads {way.threads}" * bool(way.threads)
+        options += f" --against {request.against}" * bool(request.against)
         console.print(
             f"  {again} {failure.seed}{options}    {plain(str(failure.outcome)[:90])}", soft_wrap=True
         )

@@ -16,7 +16,7 @@ from triton_porting_kit.conformance.stress.configuration import DEFAULT, Configu
 from triton_porting_kit.conformance.stress.generator import ADDRESSES, STRIDE, generate
 from triton_porting_kit.conformance.stress.isolation import Isolated
 from triton_porting_kit.conformance.stress.launching import Launch
-from triton_porting_kit.conformance.stress.outcome import WRONG, Outcome
+from triton_porting_kit.conformance.stress.outcome import SAME, WRONG, Outcome
 from triton_porting_kit.conformance.stress.program import Program, size_of
 from triton_porting_kit.conformance.stress.script import script_of
 from triton_porting_kit.conformance.stress.shrinking import Shrunk, Writes, patience, shrink
@@ -59,6 +59,8 @@ class Campaign:
     configurations: tuple[Configuration, ...] = (DEFAULT,)
     ran: int = field(default=0)
     """The number of programs that ran in all configurations."""
+    same: int = field(default=0)
+    """The number of runs whose results were equal to those with the options that they were compared with."""
     _alike: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -111,6 +113,8 @@ class Campaign:
             (configuration, worker.run(seed if launch is None else launch, configuration=configuration))
             for configuration in self.configurations
         ]
+        with self._lock:
+            self.same += sum(found.detail == SAME for _, found in outcomes)
         return tuple(self._failure(worker, seed, *found) for found in outcomes if found[1].failed)
 
     def _failure(

@@ -24,6 +24,8 @@ class Configuration:
     """The number of threads; 0: the backend's default."""
     options: tuple[tuple[str, str], ...] = ()
     """Compiler options that select `isa`."""
+    against: tuple[tuple[str, str], ...] = ()
+    """Compiler options of a second run, whose results are compared with those of the first; empty: no second run."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -55,9 +57,11 @@ def levels_of(backend: str) -> Mapping[str, Mapping[str, str]]:
     return found() if found is not None else {}
 
 
-def configurations(backend: str, isa: str = "", threads: str = "") -> tuple[Configuration, ...]:
+def configurations(
+    backend: str, isa: str = "", threads: str = "", against: str = ""
+) -> tuple[Configuration, ...]:
     """Every combination of instruction sets (`EACH`, or names separated by commas) and thread counts (numbers separated
-    by commas).
+    by commas), each with a second run if `against` has compiler options (``NAME=VALUE``, separated by commas).
 
     Raises `NoSuchConfiguration`.
     """
@@ -75,10 +79,20 @@ def configurations(backend: str, isa: str = "", threads: str = "") -> tuple[Conf
                 f"{', '.join(levels)}, or {EACH!r}"
             )
     return tuple(
-        Configuration(name, count, tuple(sorted(levels[name].items())) if isa else ())
+        Configuration(name, count, tuple(sorted(levels[name].items())) if isa else (), _options(against))
         for name in names
         for count in _counts(threads)
     )
+
+
+def _options(against: str) -> tuple[tuple[str, str], ...]:
+    pairs = [text.strip().partition("=") for text in against.split(",")] if against else []
+    for name, _, value in pairs:
+        if not name.isidentifier() or not value:
+            raise NoSuchConfiguration(
+                f"--against has {name!r}: give options as NAME=VALUE, as in form=linalg"
+            )
+    return tuple((name, value) for name, _, value in pairs)
 
 
 def _counts(threads: str) -> list[int]:

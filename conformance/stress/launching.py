@@ -92,8 +92,8 @@ def judge(launch: Launch, outputs: list[GuardedArray]) -> list[tuple[str, Compar
     ]
 
 
-def mistake(launch: Launch, memory: MemoryAccess, **options: Any) -> str:
-    """Run a program and describe the first wrong output; empty if all are right.
+def run(launch: Launch, memory: MemoryAccess, **options: Any) -> tuple[str, list[Array]]:
+    """Run a program and describe the first wrong output, empty if all are right; and the outputs' contents.
 
     `options` are passed to the compiler. Exceptions of the backend propagate.
     """
@@ -105,11 +105,12 @@ def mistake(launch: Launch, memory: MemoryAccess, **options: Any) -> str:
 
     outputs = start(launch, make, **options)
     memory.synchronize()
+    contents = [array.read() for array in outputs]
     for what, comparison in judge(launch, outputs):
         if comparison.differ:
-            return f"{what}: {comparison.message}"
+            return f"{what}: {comparison.message}", contents
     for array in arrays:
         array.check_guards()
         if not any(array is output for output in outputs) and not array.is_unchanged():
-            return "an input was written to"
-    return ""
+            return "an input was written to", contents
+    return "", contents

@@ -11,6 +11,10 @@ ERROR = "error"
 CRASH = "crash"
 TIMEOUT = "timeout"
 
+SAME = "equal"
+ROUNDED = "rounded differently"
+"""How the results with two sets of options compare, if NumPy's rules for both allow them."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -19,7 +23,7 @@ class Outcome:
     kind: str
     message: str = ""
     detail: str = ""
-    """For an error, its stage and type."""
+    """For an error, its stage and type. For a program that passed with two sets of options, `SAME` or `ROUNDED`."""
 
     @property
     def failed(self) -> bool:

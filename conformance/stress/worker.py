@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
+
 from triton_porting_kit.conformance.arrays import OutOfBounds, WrongResult
 from triton_porting_kit.conformance.memory import MemoryAccess
 from triton_porting_kit.conformance.profile import Profile, load
@@ -27,7 +29,7 @@ from triton_porting_kit.conformance.stress import outcome
 from triton_porting_kit.conformance.stress.configuration import Order
 from triton_porting_kit.conformance.stress.forking import in_child
 from triton_porting_kit.conformance.stress.generator import generate
-from triton_porting_kit.conformance.stress.launching import Launch, mistake
+from triton_porting_kit.conformance.stress.launching import Launch, run
 from triton_porting_kit.conformance.stress.outcome import Outcome
 from triton_porting_kit.conformance.stress.pages import in_process
 
@@ -35,17 +37,25 @@ WARMED_BY = 3
 """The number of passed programs that the worker then runs itself: later forks find what these load already loaded."""
 
 
-def outcome_of(launch: Launch, memory: MemoryAccess, options: Mapping[str, str]) -> Outcome:
-    """Run a program in this process."""
+def outcome_of(
+    launch: Launch, memory: MemoryAccess, options: Mapping[str, str], against: Mapping[str, str] | None = None
+) -> Outcome:
+    """Run a program in this process; with the options `against` once more, if there are any."""
+    same = ""
     try:
-        wrong = mistake(launch, memory, **options)
+        wrong, contents = run(launch, memory, **options)
+        if against and not wrong:
+            wrong, others = run(launch, memory, **options, **against)
+            wrong = wrong and f"with {dict(against)}: {wrong}"
+            equal = all(np.array_equal(*pair, equal_nan=True) for pair in zip(contents, others, strict=True))
+            same = outcome.SAME if equal else outcome.ROUNDED
     except OutOfBounds as error:
         return Outcome(outcome.OUT_OF_BOUNDS, str(error))
     except WrongResult as error:
         return Outcome(outcome.WRONG, str(error))
     except Exception as error:
         return Outcome(outcome.ERROR, str(error)[-2000:], f"{of_exception(error)}, {type(error).__name__}")
-    return Outcome(outcome.WRONG, wrong) if wrong else Outcome(outcome.PASS)
+    return Outcome(outcome.WRONG, wrong) if wrong else Outcome(outcome.PASS, detail=same)
 
 
 class Worker:
@@ -62,12 +72,10 @@ class Worker:
         """The outcome of one order."""
         launch = self._launch(order.work)
         configuration = order.configuration
-        options = dict(configuration.options)
+        how = launch, self._memory, dict(configuration.options), dict(configuration.against)
         if not self.forks:
-            return outcome_of(launch, self._memory, options)
-        found = in_child(
-            lambda: outcome_of(launch, self._memory, options), order.seconds, configuration.environment
-        )
+            return outcome_of(*how)
+        found = in_child(lambda: outcome_of(*how), order.seconds, configuration.environment)
         if self._cold and not found.failed:
             self._warm(launch)
         return found

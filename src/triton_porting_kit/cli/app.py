@@ -279,6 +279,13 @@ def fuzz(
     threads: Annotated[
         str, typer.Option(metavar="COUNTS", help="Thread counts such as 1,2. Every program runs with each.")
     ] = "",
+    against: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME=VALUE,...",
+            help="Run every program again with these compile options, and compare the results.",
+        ),
+    ] = "",
 ) -> None:
     """Run random programs on a backend, and reduce failing ones to small scripts.
 
@@ -305,6 +312,7 @@ def fuzz(
                 jobs=jobs,
                 isa=isa,
                 threads=threads,
+                against=against,
             )
         )
     )

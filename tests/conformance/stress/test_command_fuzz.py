@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from triton_porting_kit.cli.app import app
-from triton_porting_kit.conformance.stress import outcome
+from triton_porting_kit.conformance.memory import MemoryAccess
+from triton_porting_kit.conformance.stress import outcome, worker
 from triton_porting_kit.conformance.stress.campaign import SHRUNK_ALIKE, Campaign, seeds_of
-from triton_porting_kit.conformance.stress.configuration import DEFAULT, Configuration, configurations
+from triton_porting_kit.conformance.stress.configuration import (
+    DEFAULT,
+    Configuration,
+    NoSuchConfiguration,
+    configurations,
+)
+from triton_porting_kit.conformance.stress.generator import generate
 from triton_porting_kit.conformance.stress.isolation import Isolated
 from triton_porting_kit.conformance.stress.launching import Launch
 from triton_porting_kit.conformance.stress.source import source_of
+from triton_porting_kit.conformance.types import Array
 
 
 def test_seeds_are_those_of_the_level() -> None:
@@ -68,10 +78,10 @@ def test_failures_are_shown_and_saved(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_failures_are_kept_whole_without_shrinking(tmp_path: Path) -> None:
-    with Isolated("cpu") as worker:
+    with Isolated("cpu") as isolated:
         faulty = Campaign(
             "cpu",
-            [worker],
+            [isolated],
             tmp_path,
             shrinks=False,
             write=lambda p: source_of(p).replace("tl.store", "tl.stare"),
@@ -97,6 +107,43 @@ def test_programs_run_in_every_configuration(tmp_path: Path) -> None:
     assert f"3 programs, each in {ways} configurations, none failed" in done.output
 
 
+def test_programs_run_with_other_options_too(tmp_path: Path) -> None:
+    options = ["--count", "4", "--seed", "4", "--against", "form=linalg", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, ["fuzz", *options])
+    assert done.exit_code == 0, done.output
+    assert re.search(r"4 programs and with form=linalg: equal results [1-4] times, none failed", done.output)
+
+
+def test_options_that_are_none(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["fuzz", "--count", "1", "--against", "form", "--out", str(tmp_path)])
+    assert isinstance(done.exception, NoSuchConfiguration)
+    assert "'form'" in str(done.exception)
+
+
+@pytest.mark.parametrize(("second", "said"), [(2.0, outcome.ROUNDED), (1.0, outcome.SAME)])
+def test_results_are_compared_with_each_other(
+    second: float, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs that NumPy's rules both allow."""
+
+    def run(launch: Launch, memory: object, **options: str) -> tuple[str, list[Array]]:
+        return "", [np.array([second if options.get("form") else 1.0, np.nan])]
+
+    monkeypatch.setattr(worker, "run", run)
+    launch = Launch.of(generate(0))
+    found = worker.outcome_of(launch, cast(MemoryAccess, None), {}, {"form": "linalg"})
+    assert (found.kind, found.detail) == (outcome.PASS, said)
+
+
+def test_a_second_run_that_is_wrong_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(launch: Launch, memory: object, **options: str) -> tuple[str, list[Array]]:
+        return "O0 is wrong" * ("form" in options), []
+
+    monkeypatch.setattr(worker, "run", run)
+    found = worker.outcome_of(Launch.of(generate(0)), cast(MemoryAccess, None), {}, {"form": "linalg"})
+    assert found == outcome.Outcome(outcome.WRONG, "with {'form': 'linalg'}: O0 is wrong")
+
+
 def test_failures_name_their_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that finds programs wrong with two threads."""
 
@@ -119,9 +166,9 @@ def test_failures_name_their_configuration(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_of_many_failures_alike_a_few_are_shrunk(tmp_path: Path) -> None:
-    with Isolated("cpu") as worker:
+    with Isolated("cpu") as isolated:
         faulty = Campaign(
-            "cpu", [worker], tmp_path, shrinks=False, write=lambda p: source_of(p) + "    nothing + 1\n"
+            "cpu", [isolated], tmp_path, shrinks=False, write=lambda p: source_of(p) + "    nothing + 1\n"
         )
         found = dict(faulty.run(range(SHRUNK_ALIKE + 2)))
     assert [failure.path is not None for (failure,) in found.values()] == [True] * SHRUNK_ALIKE + [False] * 2
