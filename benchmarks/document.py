@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from .compiling import FRONT_END, STAGES
-from .document_texts import HEAD, INNER_LOOPS, TAIL
+from .document_texts import HEAD, INNER_LOOPS, SECTIONS, TAIL
 from .figures import Figure, Results
 from .kinds import FOLDER, latest, read_kinds, title_of
 from .kinds_picture import NAME, picture
@@ -17,6 +17,7 @@ from .measure import OURS
 from .report import bar_text, verdict
 from .rows import BEST, COMPILED, EAGER
 
+RELEASES = ("triton", "torch")
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT, PLOTS = ROOT / "docs" / "performance.md", ROOT / "docs" / "performance"
 
@@ -79,6 +80,11 @@ def kernel_section(results: Results) -> Iterator[str]:
         "Ratios with their quartiles; **bold** where the target is missed. In rows with AVX2, both sides are limited\n"
         "to AVX2.\n"
     )
+    yield from kernel_table(results)
+
+
+def kernel_table(results: Results) -> Iterator[str]:
+    """A row for each kernel and peer, with columns for each number of threads."""
     threads = _threads(results)
     names = list(dict.fromkeys(figure.name for figure in results.group("kernels")))
     rows = []
@@ -239,47 +245,55 @@ def other_section(results: Results) -> Iterator[str]:
     sections = (
         ("first result", "The first result of a process"),
         ("launch", "Launching"),
-        ("scaling", "Two threads"),
+        ("scaling", "More threads"),
         ("tiles", "Tiles of a matmul"),
         ("after torch", "Right after a call of torch"),
         ("memory", "Memory"),
         ("interpreter", "Triton's interpreter"),
     )
-    texts = {
-        "first result": (
-            "A new process imports Triton, compiles a vector addition or finds it in the cache, runs it and reads the\n"
-            "result. Triton's digest of its own files is in the cache. The reference reads the artefacts of the kit's\n"
-            "stages from files. Autotuning: what the first launch takes, with one call of each configuration."
-        ),
-        "launch": "An empty kernel with four arguments.",
-        "tiles": "All tile sizes of 32, 64 and 128 in each dimension, relative to the best.",
-        "after torch": (
-            "A call of the kit right after an addition by torch, whose threads may still occupy the cores, compared\n"
-            "with one right after the same addition by the kit."
-        ),
-        "memory": "The growth of a process beyond operands and result, including the scratch of all threads.",
-    }
     for group, title in sections:
         figures = [f for f in results.group(group) if group != "tiles" or f.bar is not None]
         if not figures:
             continue
         yield f"## {title}\n"
-        if group in texts:
-            yield texts[group] + "\n"
-        yield from table(
-            ("benchmark", "figure", "threads", "median (quartiles)", "target", ""),
+        if group in SECTIONS:
+            yield SECTIONS[group] + "\n"
+        yield from figure_table(figures)
+
+
+def figure_table(figures: Iterable[Figure]) -> Iterator[str]:
+    """A row for each figure."""
+    yield from table(
+        ("benchmark", "figure", "threads", "median (quartiles)", "target", ""),
+        (
             (
-                (
-                    f.name,
-                    f.column,
-                    str(f.threads or ""),
-                    _marked(f) if f.low != f.high else f.text(),
-                    bar_text(f),
-                    verdict(f) + (f" ({f.note})" if f.note else ""),
-                )
-                for f in figures
-            ),
+                f.name,
+                f.column,
+                str(f.threads or ""),
+                _marked(f) if f.low != f.high else f.text(),
+                bar_text(f),
+                verdict(f) + (f" ({f.note})" if f.note else ""),
+            )
+            for f in figures
+        ),
+    )
+
+
+def many_threads_sections(kinds: Mapping[str, Results]) -> Iterator[str]:
+    """Kernels and gains of the machines with more threads than two, if the page is about another one."""
+    name, _ = latest(kinds.items())
+    for other, results in kinds.items():
+        if other == name or max(_threads(results), default=0) <= 2:
+            continue
+        about = results.about
+        yield f"## {title_of(other)}\n"
+        releases = ", ".join(
+            f"{what} {release}" for what, release in about["versions"].items() if release and what in RELEASES
         )
+        yield f"Measured by `{about['command']}` on {about['date']}, {releases}.\n"
+        yield from kernel_table(results)
+        yield 'Gains, as under "More threads":\n'
+        yield from figure_table(results.group("scaling"))
 
 
 def plot_section(plots: Iterable[str]) -> Iterator[str]:
@@ -338,6 +352,7 @@ def document(kinds: Mapping[str, Results], plots: Iterable[str]) -> str:
         other_section,
     ):
         parts += section(results)
+    parts += many_threads_sections(kinds)
     parts += plot_section(plots)
     parts += [INNER_LOOPS, TAIL]
     return "\n".join(parts)

@@ -50,6 +50,26 @@ Other kernels:
   hold.
 """
 
+SECTIONS = {
+    "first result": (
+        "A new process imports Triton, compiles a vector addition or finds it in the cache, runs it and reads the\n"
+        "result. Triton's digest of its own files is in the cache. The reference reads the artefacts of the kit's\n"
+        "stages from files. Autotuning: what the first launch takes, with one call of each configuration."
+    ),
+    "launch": "An empty kernel with four arguments.",
+    "scaling": (
+        "The time with one thread over that with several. What is limited by memory stands beside the gain of a\n"
+        "triad over as many bytes, or the number of threads where that is less."
+    ),
+    "tiles": "All tile sizes of 32, 64 and 128 in each dimension, relative to the best.",
+    "after torch": (
+        "A call of the kit right after an addition by torch, whose threads may still occupy the cores, compared\n"
+        "with one right after the same addition by the kit."
+    ),
+    "memory": "The growth of a process beyond operands and result, including the scratch of all threads.",
+}
+"""What stands under the title of a group of figures."""
+
 TAIL = """## Reproducing the figures
 
 ```sh

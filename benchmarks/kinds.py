@@ -60,8 +60,16 @@ def reported_vendor(path: Path = Path("/proc/cpuinfo")) -> str:
     return ""
 
 
+def file_of(kind: Kind, threads: int) -> str:
+    """The stem of a file of results: with more than two threads, they have one of their own, ``intel-amx-16``."""
+    return kind.name if threads <= 2 else f"{kind.name}-{threads}"
+
+
 def title_of(name: str) -> str:
     """The title of a kind by the name of its file."""
+    stem, _, threads = name.rpartition("-")
+    if threads.isdigit():
+        return f"{title_of(stem)}, {threads} threads"
     titles = {
         Kind(vendor, level).name: Kind(vendor, level).title
         for vendor in (*_VENDORS.values(), "other")
@@ -76,5 +84,5 @@ def read_kinds(folder: Path = FOLDER) -> dict[str, Results]:
 
 
 def latest(kinds: Iterable[tuple[str, Results]]) -> tuple[str, Results]:
-    """The results that were measured last."""
-    return max(kinds, key=lambda kind: (str(kind[1].about["date"]), kind[0]))
+    """The results that were measured last; of one day, those with the most figures."""
+    return max(kinds, key=lambda kind: (str(kind[1].about["date"]), len(kind[1].figures), kind[0]))

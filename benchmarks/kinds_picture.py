@@ -56,8 +56,10 @@ def _x(ratio: float) -> float:
 
 
 def _legend(names: list[str]) -> Iterator[str]:
+    lengths = [len(title_of(name)) for name in names]
+    start = min(LEFT, WIDTH - sum(25 + 7 * length for length in lengths))
     for number, (name, colour) in enumerate(zip(names, COLOURS, strict=False)):
-        x = LEFT + 97 * number
+        x = start + sum(25 + 7 * length for length in lengths[:number])
         yield f'<circle cx="{x}" cy="20" r="5" fill="{colour}"/>'
         yield f'<text x="{x + 10}" y="24">{escape(title_of(name))}</text>'
 

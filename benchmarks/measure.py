@@ -12,7 +12,7 @@ from triton_porting_kit.kernels.places import DevicePlace, Operand, TorchPlace
 
 from .figures import Figure, measured, ratio
 from .probe import Roof
-from .rows import COMPILED, EAGER, Row
+from .rows import COMPILED, EAGER, Row, bar_of
 from .timing import alternate
 
 GROUP = "kernels"
@@ -87,7 +87,7 @@ def measure(row: Row, place: Any, roof: Roof | None, threads: int, runs: int, qu
             row.name,
             f"{peer} / ours",
             threads,
-            row.bars[peer].get(threads) if peer in row.bars else None,
+            bar_of(row.bars[peer], threads) if peer in row.bars else None,
         )
         for peer, found in samples.items()
         if peer != OURS

@@ -16,7 +16,7 @@ TITLES = {
     "kernels": "Kernels: the peer's time over ours, above 1 is faster than the peer",
     "workloads": "What models do, beside the faster of torch eager and torch.compile",
     "machine": "The machine",
-    "scaling": "Two threads",
+    "scaling": "More threads",
     "tiles": "How much the tile of a matmul matters",
     "after torch": "Right after a call of torch",
     "launch": "Launching",

@@ -16,7 +16,12 @@ WORKLOAD_BAR, WORKLOADS_BAR = 1.0, 1.3
 SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "int8": "int8"}
 
 Bars = Mapping[int, float]
-"""The least that the peer's time over ours may be, by the number of threads."""
+"""The least that the peer's time over ours may be, by the number of threads; the last holds for more as well."""
+
+
+def bar_of(bars: Bars, threads: int) -> float | None:
+    """The target with a number of threads; None where there is none."""
+    return bars.get(min(threads, max(bars))) if bars else None
 
 
 @dataclass(frozen=True)

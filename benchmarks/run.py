@@ -22,11 +22,12 @@ if not __package__:  # run as a file: find the package that it is part of
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from benchmarks.about import cpu_name, facts
-from benchmarks.figures import Figure, Results, merge, ratio_of
+from benchmarks.figures import Figure, Results, merge
 from benchmarks.inductor_columns import geometric_mean
-from benchmarks.kinds import Kind, host_kind
+from benchmarks.kinds import Kind, file_of, host_kind
 from benchmarks.report import print_results
 from benchmarks.rows import BEST, WORKLOAD_BAR, WORKLOADS_BAR, rows
+from benchmarks.scaling import scaling
 
 #: Every library that brings threads of its own reads one of these when it is loaded.
 THREAD_VARIABLES = ("TPK_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -37,8 +38,6 @@ REDUCED_ENVIRONMENT = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",
     "MKL_ENABLE_INSTRUCTIONS": "AVX2",
 }
-SCALING_BAR = 1.85
-SCALED = r"matmul|attention"
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -64,19 +63,6 @@ def worker(threads: int, only: str, quick: bool, reduced: bool) -> dict[str, Any
         subprocess.run(command, env=environment(threads, reduced), cwd=ROOT, check=True)
         data: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
         return data
-
-
-def scaling(figures: list[Figure]) -> list[Figure]:
-    """How much faster two threads are than one, on the kernels that compute more than they move."""
-    times = {
-        figure.key: figure for figure in figures if figure.column == "ours" and figure.group == "kernels"
-    }
-    found = []
-    for (group, name, column, threads), one in times.items():
-        two = times.get((group, name, column, 2))
-        if threads == 1 and two is not None and re.search(SCALED, name) and "AVX2" not in name:
-            found.append(ratio_of(one, two, "scaling", name, "1 thread / 2 threads", 2, SCALING_BAR))
-    return found
 
 
 def mean_of_workloads(figures: list[Figure]) -> list[Figure]:
@@ -168,7 +154,7 @@ def main(
     kind = host_kind()
     for line in opening(kind, cpu_name(), only):
         typer.echo(line)
-    out = out / f"{kind.name}.json" if out.is_dir() else out
+    out = out / f"{file_of(kind, max(counts))}.json" if out.is_dir() else out
     try:
         rest = None if others is None else Results.read(others)
     except ValueError as error:

@@ -48,6 +48,22 @@ def test_the_kind_that_was_measured_last_has_the_tables() -> None:
     assert "1.25 (1.10" not in text
 
 
+def test_machines_with_more_threads_have_tables_beside() -> None:
+    gain = replace(SPEED, group="scaling", column="1 thread / 16 threads", threads=16, value=15.0, bar=13.6)
+    many = Results(
+        {**ABOUT, "command": "python -m benchmarks.run --threads 16"}, (replace(SPEED, threads=16), gain)
+    )
+    few = Results({**ABOUT, "date": "2026-01-03"}, (SPEED,))
+    text = document({"intel-amx-16": many, "intel-amx": few}, [])
+    assert "about Intel, AMX, which was measured last" in text
+    assert (
+        "## Intel, AMX, 16 threads\n\nMeasured by `python -m benchmarks.run --threads 16` on 2026-01-02"
+        in text
+    )
+    assert "| softmax | 1 thread / 16 threads | 16 | 15.0 (1.10 … 1.30) | ≥ 13.6 | met |" in text
+    assert "16 threads" not in document({"intel-amx": few}, [])
+
+
 def test_the_page_is_up_to_date() -> None:
     kinds = read_kinds()
     remedy = "run python -m benchmarks.document"

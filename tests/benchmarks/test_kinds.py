@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import Figure, Results
-from benchmarks.kinds import Kind, host_kind, kind_of, read_kinds, reported_vendor, title_of
+from benchmarks.kinds import Kind, file_of, host_kind, kind_of, read_kinds, reported_vendor, title_of
 from benchmarks.kinds_picture import COLOURS, picture
 from benchmarks.run import opening
 from triton_porting_kit.compiler import CpuTarget
@@ -41,6 +41,12 @@ def test_the_host_without_its_widest_instructions(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("TPK_CPU_WITHOUT", "avx512,amx")
     assert host_kind().level in ("AVX2", "AVX512")
     assert "avx512f" in CpuTarget.host().features or host_kind().level == "AVX2"
+
+
+def test_results_of_many_threads_have_a_file_of_their_own() -> None:
+    kind = Kind("Intel", "AMX")
+    assert (file_of(kind, 2), file_of(kind, 16)) == ("intel-amx", "intel-amx-16")
+    assert title_of("intel-amx-16") == "Intel, AMX, 16 threads"
 
 
 @pytest.mark.parametrize(

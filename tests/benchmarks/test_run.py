@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.figures import Figure
-from benchmarks.run import THREAD_VARIABLES, command_line, environment, in_order, scaling
+from benchmarks.run import THREAD_VARIABLES, command_line, environment, in_order
+from benchmarks.scaling import scaling
 
 
 def figure(name: str, threads: int, value: float) -> Figure:
@@ -17,12 +18,27 @@ def test_workers_are_told_their_threads() -> None:
     assert environment(1, reduced=True)["TPK_CPU_WITHOUT"] == "avx512,amx"
 
 
-def test_scaling_is_of_what_computes() -> None:
-    figures = [
-        figure(name, threads, 4.0 / threads) for name in ("matmul fp32 512", "softmax") for threads in (1, 2)
-    ]
-    (found,) = scaling(figures)
-    assert (found.name, found.value, found.met) == ("matmul fp32 512", 2.0, True)
+def roof(name: str, threads: int, value: float, limit: str) -> Figure:
+    return Figure("kernels", name, "of the roof", threads, "x", value, value, value, less=False, note=limit)
+
+
+def test_what_computes_gains_by_the_number_of_threads() -> None:
+    figures = [figure("matmul", threads, 4.0 / threads) for threads in (1, 2, 16)]
+    figures += [roof("matmul", threads, 0.9, "arithmetic") for threads in (1, 2, 16)]
+    two, sixteen = scaling(figures)
+    assert (two.value, two.bar, two.met) == (2.0, 1.85, True)
+    assert (sixteen.value, sixteen.bar, sixteen.met) == (16.0, 13.6, True)
+    assert scaling([*figures[:2], figure("other", 2, 1.0)]) == []  # without a roof
+
+
+def test_what_moves_gains_beside_memory_and_no_more_than_threads() -> None:
+    times = [figure("add", 1, 8.0), figure("add", 16, 1.0)]
+    # The triad gains 10 times, then 40 times.
+    for memory, beside in ((10, 0.8), (40, 0.5)):
+        roofs = [roof("add", 1, 0.5, "bandwidth"), roof("add", 16, 4.0 / memory, "bandwidth")]
+        gain, found = scaling([*times, *roofs])
+        assert (gain.value, gain.bar) == (8.0, None)
+        assert (found.column, found.value, found.met) == ("of what memory gains", beside, False)
 
 
 def test_figures_of_one_name_stand_together() -> None:
