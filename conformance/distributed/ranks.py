@@ -12,6 +12,7 @@ import triton.language as tl
 
 import triton_porting_kit.language as tpl
 from triton_porting_kit.distributed import Group
+from triton_porting_kit.driver import DEFAULT_STREAM
 from triton_porting_kit.errors import DeviceLost, GroupError, PortingKitError, RankLost
 
 # --- kernels ---------------------------------------------------------------------------------------------
@@ -81,6 +82,7 @@ def shift(group: Group, n: int, calls: int) -> list[float]:
     group.barrier()
     for call in range(1, calls + 1):
         shift_kernel[(blocks,)](group.context, x, y, arrived, n, call, BLOCK=256)
+        group.device.synchronize(DEFAULT_STREAM)
         group.barrier()
     values = {float(each) for each in x.numpy()}
     return sorted(values)
@@ -152,6 +154,7 @@ def lose(group: Group, how: str) -> dict[str, Any]:
         try:
             if how == "kernel":
                 wait_kernel[(1,)](group.context, signal, 1, out)
+                device.synchronize(DEFAULT_STREAM)
             else:
                 group.exchange(b"")
         except (DeviceLost, GroupError) as error:
@@ -172,6 +175,7 @@ def starve(group: Group) -> str:
     signal, out = group.zeros(4, "int32"), group.zeros(1, "int32")
     try:
         wait_kernel[(1,)](group.context, signal[group.rank :], 7 + group.rank, out)
+        group.device.synchronize(DEFAULT_STREAM)
     except DeviceLost as error:
         return str(error)
     return "no error"
