@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from triton_porting_kit.distributed.model.world import Schedule, Task
 
@@ -33,6 +33,9 @@ class Events(Schedule):
     def add(self, task: Task) -> None:
         self._push(task)
         super().add(task)
+
+    def _first(self, tasks: Sequence[Task]) -> Task:
+        return heapq.heappop(self._able)[2]
 
     def leave(self, task: Task) -> None:
         self._look = True

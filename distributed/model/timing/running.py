@@ -200,7 +200,7 @@ _TILES = tuple(
 )
 _TYPES = {"f16": "fp16", "bf16": "bf16", "f32": "fp32"}
 _TIMED: Mapping[str, Callable[..., Any]] = (
-    OBSERVED
+    dict(OBSERVED)
     | {name: _vector(HANDLERS[name]) for name in HANDLERS if name.startswith("arith.") and name[-1] == "f"}
     | {"linalg.matmul": _matmul}
 )
