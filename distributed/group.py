@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import threading
@@ -20,7 +21,7 @@ from triton_porting_kit.distributed.watch import Processes, Watch, Watched, desc
 from triton_porting_kit.driver import Device, DeviceArray
 from triton_porting_kit.driver.array import Storage
 from triton_porting_kit.driver.dtypes import as_dtype
-from triton_porting_kit.errors import GroupError, RankLost, RanksDisagree
+from triton_porting_kit.errors import DeviceLost, GroupError, RankLost, RanksDisagree
 
 OWN_BYTES = 4096
 """Bytes of each rank's part of the heap that the group keeps for itself."""
@@ -284,14 +285,16 @@ class Group:
         with self._lock:
             if self._lost is not None:
                 return
-            if error.rank is not None and self._read_of(error.rank, self._status) == _LEFT:
-                return  # as this rank is about to
+            with contextlib.suppress(DeviceLost):  # of this rank: its launches fail by themselves
+                if error.rank is not None and self._read_of(error.rank, self._status) == _LEFT:
+                    return  # as this rank is about to
             self._lost = error
-            if error.rank is None:
-                self._say(_Status.LEFT, _GAVE_UP)
-            self.device.fail_group(error.reason)
-            stop = np.ones(1, np.int64)
-            self.device.memcpy_htod(self._word(language.STOP.value), stop, self._stream)
+            with contextlib.suppress(DeviceLost):
+                if error.rank is None:
+                    self._say(_Status.LEFT, _GAVE_UP)
+                self.device.fail_group(error.reason)
+                stop = np.ones(1, np.int64)
+                self.device.memcpy_htod(self._word(language.STOP.value), stop, self._stream)
 
     def _read_of(self, rank: int, address: int) -> int:
         return self._read(self.device.peer_address(rank, address))

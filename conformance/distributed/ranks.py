@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from typing import Any
 
@@ -141,19 +142,22 @@ def disagree(group: Group, what: str) -> str:
 
 
 def lose(group: Group, how: str) -> dict[str, Any]:
-    """Rank 1 ends; the others wait for it, in a kernel or on the host, and tell what happens."""
-    signal, out = group.zeros(1, "int32"), group.zeros(1, "int32")
-    wait_kernel[(1,)](group.context, signal, 0, out)
+    """Rank 1 ends, or its chip does; the others wait for it, in a kernel or on the host, and tell what happens."""
+    word, out = group.zeros(1, "int32"), group.zeros(1, "int32")
+    wait_kernel[(1,)](group.context, word, 0, out)
     group.barrier()
     if group.rank == 1:
         time.sleep(0.5)
+        if how == "chip":
+            os.kill(group.memory.process, signal.SIGKILL)  # type: ignore[attr-defined]
+            group.device.synchronize()  # raises
         os._exit(1)
     errors, begin = [], time.monotonic()
     device = group.device
     for _ in range(2):
         try:
-            if how == "kernel":
-                wait_kernel[(1,)](group.context, signal, 1, out)
+            if how != "host":
+                wait_kernel[(1,)](group.context, word, 1, out)
                 device.synchronize(DEFAULT_STREAM)
             else:
                 group.exchange(b"")
