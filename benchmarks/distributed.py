@@ -1,7 +1,8 @@
-"""All-reduce of two processes on this machine, beside torch's gloo: `python -m benchmarks.distributed`.
+"""Two processes on this machine, beside torch's gloo: `python -m benchmarks.distributed`.
 
-Both reduce the same number of float32 in the same processes and take turns. A figure is the fastest call of the slower
-rank. The kit's array is in symmetric memory, gloo's in ordinary memory, as each asks for.
+All-reduce of float32, and products that communicate, beside torch's product and gloo. Both run in the same processes
+and take turns. A figure is the fastest call of the slower rank. The kit's array is in symmetric memory, gloo's in
+ordinary memory, as each asks for.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any
 
 RANKS = 2
 SIZES_MIB = (1, 16, 64)
+SHAPE = (512, 1024, 1024)
+"""Rows of each rank, inner dimension and columns of the products."""
 BAR = 1.0
 """At 64 MiB, the kit takes no longer than gloo."""
 
@@ -38,8 +41,8 @@ def _fastest(
     return best
 
 
-def measure(rounds: int, file: str) -> dict[int, dict[str, float]]:
-    """As one of the ranks: seconds by MiB and way."""
+def measure(rounds: int, file: str) -> dict[str, dict[str, float]]:
+    """As one of the ranks: seconds by MiB, or the name of a product, and way."""
     import torch
     import torch.distributed as dist
     from torch._C._distributed_c10d import FileStore
@@ -47,7 +50,7 @@ def measure(rounds: int, file: str) -> dict[int, dict[str, float]]:
     from triton_porting_kit.distributed import Collectives, open_group
     from triton_porting_kit.distributed.collectives import ALGORITHMS
 
-    found: dict[int, dict[str, float]] = {}
+    found: dict[str, dict[str, float]] = {}
     with open_group(heap_bytes=400 << 20) as group:
         store = FileStore(file, group.ranks)
         dist.init_process_group("gloo", store=store, rank=group.rank, world_size=group.ranks)
@@ -60,35 +63,78 @@ def measure(rounds: int, file: str) -> dict[int, dict[str, float]]:
             for algorithm in ALGORITHMS:
                 target = out if algorithm == "one_shot" else None
                 calls[algorithm] = partial(collectives.all_reduce, x, target, algorithm=algorithm)
-            found[size] = _fastest(calls, rounds, group.barrier)
+            found[str(size)] = _fastest(calls, rounds, group.barrier)
+        for name, calls in _products(group).items():
+            found[name] = _fastest(calls, rounds, group.barrier)
         dist.destroy_process_group()
         slowest = [_parsed(each.decode()) for each in group.exchange(_line(found).encode())]
     return {size: {name: max(each[size][name] for each in slowest) for name in found[size]} for size in found}
 
 
-def _line(found: dict[int, dict[str, float]]) -> str:
+def _products(group: Any) -> dict[str, dict[str, Callable[[], Any]]]:
+    """Products of float32 that communicate, by the kit in one kernel, and by torch and gloo one after the other."""
+    import torch
+    import torch.distributed as dist
+
+    from triton_porting_kit.distributed.overlapped import Overlapped
+
+    ranks, overlapped = group.ranks, Overlapped(group)
+    m, k, n = SHAPE
+    a, b, out = torch.ones(m, k), torch.ones(k, n), torch.empty(ranks * m, n)
+    wide, mine, parts = torch.ones(ranks * m, k), torch.empty(m, n), [torch.empty(m, k) for _ in range(ranks)]
+
+    def gather_first() -> None:
+        dist.all_gather(parts, a)
+        torch.mm(torch.cat(parts), b, out=out)
+
+    def reduce_afterwards() -> None:
+        product = torch.mm(wide, b)
+        dist.all_reduce(product)
+        mine.copy_(product[group.rank * m : (group.rank + 1) * m])
+
+    return {
+        "all-gather + matmul": {
+            "gloo": gather_first,
+            "kit": partial(overlapped.all_gather_matmul, a, b, out),
+        },
+        "matmul + reduce-scatter": {
+            "gloo": reduce_afterwards,
+            "kit": partial(overlapped.matmul_reduce_scatter, wide, b, mine),
+        },
+    }
+
+
+def _line(found: dict[str, dict[str, float]]) -> str:
     return ";".join(
         f"{size}:{name}:{seconds!r}" for size, by in found.items() for name, seconds in by.items()
     )
 
 
-def _parsed(text: str) -> dict[int, dict[str, float]]:
-    found: dict[int, dict[str, float]] = {}
+def _parsed(text: str) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
     for each in text.split(";"):
         size, name, seconds = each.split(":")
-        found.setdefault(int(size), {})[name] = float(seconds)
+        found.setdefault(size, {})[name] = float(seconds)
     return found
 
 
-def report(found: dict[int, dict[str, float]]) -> bool:
-    """Print the table; whether the bar is met."""
+def report(found: dict[str, dict[str, float]]) -> bool:
+    """Print the tables; whether the bar is met."""
+    products = {name: found.pop(name) for name in [*found] if not name.isdigit()}
     names = list(next(iter(found.values())))
     print("| MiB | " + " | ".join(f"{name}, ms" for name in names) + " | gloo / two_shot |")
     print("|---|" + "---|" * (len(names) + 1))
     for size, by in found.items():
         cells = [f"{by[name] * 1e3:.2f}" for name in names]
         print(f"| {size} | {' | '.join(cells)} | {by['gloo'] / by['two_shot']:.2f} |")
-    return found[64]["gloo"] / found[64]["two_shot"] >= BAR
+    print(
+        "\n| "
+        + " by ".join(map(str, SHAPE))
+        + " | torch and gloo, ms | kit, ms | gloo / kit |\n|---|---|---|---|"
+    )
+    for name, by in products.items():
+        print(f"| {name} | {by['gloo'] * 1e3:.2f} | {by['kit'] * 1e3:.2f} | {by['gloo'] / by['kit']:.2f} |")
+    return found["64"]["gloo"] / found["64"]["two_shot"] >= BAR
 
 
 def main() -> int:

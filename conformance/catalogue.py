@@ -38,6 +38,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "runtime.hooks",
         "runtime.failures",
         "runtime.groups",
+        "runtime.peers",
     ),
     "language": ("language.checks", "language.programs", "language.addresses"),
     "kernels": tuple(f"kernels.{family}" for family in FAMILIES),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import threading
@@ -16,11 +17,11 @@ import numpy as np
 from triton_porting_kit import language
 from triton_porting_kit.distributed.environment import from_environment
 from triton_porting_kit.distributed.rendezvous import Rendezvous
-from triton_porting_kit.distributed.watch import Processes, Watch, describe_process
+from triton_porting_kit.distributed.watch import Processes, Watch, Watched, describe_processes
 from triton_porting_kit.driver import Device, DeviceArray
 from triton_porting_kit.driver.array import Storage
 from triton_porting_kit.driver.dtypes import as_dtype
-from triton_porting_kit.errors import GroupError, RankLost, RanksDisagree
+from triton_porting_kit.errors import DeviceLost, GroupError, RankLost, RanksDisagree
 
 OWN_BYTES = 4096
 """Bytes of each rank's part of the heap that the group keeps for itself."""
@@ -103,9 +104,10 @@ class Group:
             self.context = DeviceArray.from_numpy(self._words(), device)
             self._stream = device.create_stream()
             self._status = status
-            processes = Processes(exchange(describe_process()))
+            chip = getattr(self.memory, "process", None)
+            processes = Processes(exchange(describe_processes(*(() if chip is None else (chip,)))))
             rendezvous.check = self.check
-            self._watch: Watch | None = Watch(processes, self, timeout)
+            self._watch: Watch | None = Watch(processes, self._watched(), timeout)
         except BaseException:
             device.close_group()
             raise
@@ -165,7 +167,7 @@ class Group:
         try:
             return self._rendezvous.exchange(content)
         except RankLost as error:
-            self.lose(error)
+            self._lose(error)
             raise
         finally:
             self._say(_Status.ON_HOST, 0)
@@ -233,7 +235,10 @@ class Group:
             self.device.memcpy_htod(self._status + what * _WORD, word, self._stream)
             self.device.synchronize(self._stream)
 
-    def waiting(self) -> tuple[int, int] | None:
+    def _watched(self) -> Watched:
+        return Watched(self._waiting, self._explain, self._gave_up, self._lose)
+
+    def _waiting(self) -> tuple[int, int] | None:
         address = self._read(self._word(language.WAITS_FOR.value))
         wait = (address, self._read(self._word(language.LEAST.value))) if address else None
         if wait != self._said:
@@ -242,7 +247,7 @@ class Group:
             self._say(_Status.OFFSET, address - self._barrier + 1 if wait else 0)
         return wait
 
-    def explain(self) -> str:
+    def _explain(self) -> str:
         ranks = "; ".join(map(self._explain_rank, range(self.ranks)))
         return (
             f"{ranks}. This has taken longer than the group's timeout: look for the notification that should end one "
@@ -271,23 +276,25 @@ class Group:
                 return each.itemsize
         return _WORD
 
-    def gave_up(self, rank: int) -> bool:
+    def _gave_up(self, rank: int) -> bool:
         """Whether a rank that has ended had waited for longer than the timeout before."""
         return self._read_of(rank, self._status) == _GAVE_UP
 
-    def lose(self, error: RankLost) -> None:
+    def _lose(self, error: RankLost) -> None:
         """Let everything of this rank that waits for others end."""
         with self._lock:
             if self._lost is not None:
                 return
-            if error.rank is not None and self._read_of(error.rank, self._status) == _LEFT:
-                return  # as this rank is about to
+            with contextlib.suppress(DeviceLost):  # of this rank: its launches fail by themselves
+                if error.rank is not None and self._read_of(error.rank, self._status) == _LEFT:
+                    return  # as this rank is about to
             self._lost = error
-            if error.rank is None:
-                self._say(_Status.LEFT, _GAVE_UP)
-            self.device.fail_group(error.reason)
-            stop = np.ones(1, np.int64)
-            self.device.memcpy_htod(self._word(language.STOP.value), stop, self._stream)
+            with contextlib.suppress(DeviceLost):
+                if error.rank is None:
+                    self._say(_Status.LEFT, _GAVE_UP)
+                self.device.fail_group(error.reason)
+                stop = np.ones(1, np.int64)
+                self.device.memcpy_htod(self._word(language.STOP.value), stop, self._stream)
 
     def _read_of(self, rank: int, address: int) -> int:
         return self._read(self.device.peer_address(rank, address))

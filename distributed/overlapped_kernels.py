@@ -30,44 +30,57 @@ def _product(
     return total
 
 
+@triton.jit
+def _multiply_and_send(
+    group, left, b, out, a, place, peer, upto, M, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Multiply this program's rows of `left`, M by K, and b; between the tiles put the first `upto` columns of its rows
+    of `a` to `place` on `peer`, so that transfers and products take turns."""
+    pieces = tl.cdiv(N, BLOCK_N)
+    for block in range(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.num_programs(0)):
+        rows = block * BLOCK_M + tl.arange(0, BLOCK_M)
+        for piece in range(pieces):
+            for start in range(piece * BLOCK_K, upto, pieces * BLOCK_K):
+                inner = start + tl.arange(0, BLOCK_K)
+                sent = (rows[:, None] < M) & (inner < K)
+                offsets = rows[:, None] * K + inner
+                tpl.put(group, place + offsets, tl.load(a + offsets, mask=sent), peer, sent)
+            column = piece * BLOCK_N
+            tile = _product(left, b, rows, M, N, K, column, BLOCK_M, BLOCK_N, BLOCK_K)
+            columns = column + tl.arange(0, BLOCK_N)
+            mask = (rows[:, None] < M) & (columns < N)
+            tl.store(out + rows[:, None] * N + columns, tile.to(out.dtype.element_ty), mask=mask)
+
+
 @triton.jit(do_not_specialize=["M", "N", "K"])
 def all_gather_matmul_kernel(
     group, words, signals, a, gathered, b, out, M, N, K,
     RANKS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """Multiply every rank's a, M by K, by this rank's b, K by N; `gathered` gets them, and `out` the products.
+    """Multiply every rank's a, M by K, by this rank's b, K by N; `gathered` gets the others', and `out` the products.
 
-    A program has some blocks of rows of each rank's a. It puts its own to the others, and multiplies each rank's as
-    soon as they have arrived, its own first.
+    A program has some blocks of rows of each rank's a. While it multiplies the rows of one rank, its own first, it puts
+    its own to the rank that multiplies them next.
     """
     program = tl.program_id(0)
     signals += program * RANKS
     call = tpl.barrier_at(group, words + 2 * program)
     me = tpl.rank(group)
-    for step in tl.static_range(RANKS):
-        peer = (me + step) % RANKS
-        for block in range(program, tl.cdiv(M, BLOCK_M), tl.num_programs(0)):
-            rows = block * BLOCK_M + tl.arange(0, BLOCK_M)
-            for start in range(0, K, BLOCK_K):
-                inner = start + tl.arange(0, BLOCK_K)
-                mask = (rows[:, None] < M) & (inner < K)
-                offsets = rows[:, None] * K + inner
-                tile = tl.load(a + offsets, mask=mask)
-                tpl.put(group, gathered + me * M * K + offsets, tile, peer, mask)
-        tpl.notify(group, signals + me, peer)
-    for step in range(RANKS):
+    place = gathered + me * M * K
+    _multiply_and_send(
+        group, a, b, out + me * M * N, a, place, (me + 1) % RANKS, K if RANKS > 1 else 0, M, N, K,
+        BLOCK_M, BLOCK_N, BLOCK_K,
+    )  # fmt: skip
+    for step in range(1, RANKS):
+        tpl.notify(group, signals + me, (me + step) % RANKS)
         source = (me + RANKS - step) % RANKS
         tpl.wait(group, signals + source, call)
-        for block in range(program, tl.cdiv(M, BLOCK_M), tl.num_programs(0)):
-            rows = block * BLOCK_M + tl.arange(0, BLOCK_M)
-            for column in range(0, N, BLOCK_N):
-                tile = _product(
-                    gathered + source * M * K, b, rows, M, N, K, column, BLOCK_M, BLOCK_N, BLOCK_K
-                )
-                columns = column + tl.arange(0, BLOCK_N)
-                offsets = (source * M + rows[:, None]) * N + columns
-                mask = (rows[:, None] < M) & (columns < N)
-                tl.store(out + offsets, tile.to(out.dtype.element_ty), mask=mask)
+        upto = tl.where(step + 1 < RANKS, K, 0)
+        _multiply_and_send(
+            group, gathered + source * M * K, b, out + source * M * N, a, place, (me + step + 1) % RANKS, upto,
+            M, N, K, BLOCK_M, BLOCK_N, BLOCK_K,
+        )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=["M", "N", "K"])

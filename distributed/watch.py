@@ -7,18 +7,19 @@ import os
 import select
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from triton_porting_kit.errors import RankLost
 
 TICK_SECONDS = 0.1
 
 
-def describe_process() -> bytes:
-    """What other ranks need to watch this process: the machine and its space of process numbers, and the number."""
-    return f"{_place()} {os.getpid()}".encode()
+def describe_processes(*more: int) -> bytes:
+    """What other ranks need to watch this process: the machine and its space of process numbers, the number, and those
+    of `more` processes that belong to the rank."""
+    return " ".join(map(str, (_place(), os.getpid(), *more))).encode()
 
 
 def _place() -> str:
@@ -28,32 +29,33 @@ def _place() -> str:
 
 
 class Processes:
-    """The processes of other ranks on this machine. Those elsewhere are not watched, and this one need not be."""
+    """The processes of other ranks on this machine, by what `describe_processes` gives.
+
+    Those elsewhere are not watched, and this one need not be.
+    """
 
     def __init__(self, descriptions: Sequence[bytes]) -> None:
-        self._descriptors: dict[int, int] = {}
-        self._numbers: dict[int, int] = {}
+        self._descriptors: dict[tuple[int, int], int] = {}
+        """By rank and number; -1: it had ended before."""
         for rank, description in enumerate(descriptions):
-            place, _, number = description.decode().rpartition(" ")
-            if place != _place() or int(number) == os.getpid():
+            place, *numbers = description.decode().split(" ")
+            if place != _place() or int(numbers[0]) == os.getpid():
                 continue
-            self._numbers[rank] = int(number)
-            try:
-                self._descriptors[rank] = os.pidfd_open(int(number))
-            except ProcessLookupError:
-                self._descriptors[rank] = -1
+            for number in map(int, numbers):
+                try:
+                    self._descriptors[rank, number] = os.pidfd_open(number)
+                except ProcessLookupError:
+                    self._descriptors[rank, number] = -1
 
     def ended(self) -> tuple[int, int] | None:
-        """A rank whose process has ended and that process's number, or None."""
-        for rank, descriptor in self._descriptors.items():
-            if descriptor < 0:
-                return rank, self._numbers[rank]
+        """A rank of which a process has ended and that process's number, or None."""
         poll = select.poll()
-        for descriptor in self._descriptors.values():
+        for process, descriptor in self._descriptors.items():
+            if descriptor < 0:
+                return process
             poll.register(descriptor, select.POLLIN)
         ready = {descriptor for descriptor, _ in poll.poll(0)}
-        found = [rank for rank, descriptor in self._descriptors.items() if descriptor in ready]
-        return (found[0], self._numbers[found[0]]) if found else None
+        return next((process for process, each in self._descriptors.items() if each in ready), None)
 
     def close(self) -> None:
         for descriptor in self._descriptors.values():
@@ -62,20 +64,18 @@ class Processes:
         self._descriptors.clear()
 
 
-class Watched(Protocol):
-    """What a watch looks at."""
+@dataclass(frozen=True)
+class Watched:
+    """What a watch asks and tells a rank."""
 
-    def waiting(self) -> tuple[int, int] | None:
-        """The address of the signal for which a kernel waits and the number that it has to reach, or None."""
-
-    def explain(self) -> str:
-        """Who waits for what."""
-
-    def gave_up(self, rank: int) -> bool:
-        """Whether a rank that has ended had waited for too long before."""
-
-    def lose(self, error: RankLost) -> None:
-        """Let everything that waits end."""
+    waiting: Callable[[], tuple[int, int] | None]
+    """The address of the signal for which a kernel waits and the number that it has to reach, or None."""
+    explain: Callable[[], str]
+    """Who waits for what."""
+    gave_up: Callable[[int], bool]
+    """Whether a rank that has ended had waited for too long before."""
+    lose: Callable[[RankLost], None]
+    """Lets everything that waits end."""
 
 
 class Watch:

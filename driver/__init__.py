@@ -8,6 +8,7 @@ from triton_porting_kit.driver.array import DeviceArray
 from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, DEFAULT_STREAM, Buffer, Device, Exchange
 from triton_porting_kit.driver.hooks import HOOKS, Hook, name_missing_hooks
 from triton_porting_kit.driver.properties import DeviceProperties, NativeLaunchEntry
+from triton_porting_kit.driver.symmetric import SymmetricHeap, shared_segment, whole_pages
 
 __all__ = [
     "DEFAULT_ALIGNMENT",
@@ -20,5 +21,8 @@ __all__ = [
     "Exchange",
     "Hook",
     "NativeLaunchEntry",
+    "SymmetricHeap",
     "name_missing_hooks",
+    "shared_segment",
+    "whole_pages",
 ]

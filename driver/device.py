@@ -282,6 +282,25 @@ class Device(ABC):
         """`launch` in native code; None if there is only the Python hook."""
         return None
 
+    # --- several devices ---------------------------------------------------------------------------------
+
+    @hook("peers", "Tells whether this device copies from another one and waits for it.", "runtime/peers/*")
+    def can_access_peer(self, peer: Device) -> bool:
+        """Whether `memcpy_peer` and `wait_peer_event` take `peer`; a device that has them takes itself, too."""
+        return False
+
+    @hook("peers", "Copies bytes from another device, after the work on the stream.", "runtime/peers/cop*")
+    def memcpy_peer(self, dst: int, peer: Device, src: int, size: int, stream: int = DEFAULT_STREAM) -> None:
+        """Copy `size` bytes at `src` of `peer` to `dst` here. Work of `peer` is not waited for. Errors as above."""
+        raise self._lacks("memcpy_peer", "reaches no other device")
+
+    @hook(
+        "peers", "Lets later work of a stream start after the work of another device.", "runtime/peers/event*"
+    )
+    def wait_peer_event(self, stream: int, peer: Device, event: int) -> None:
+        """`wait_event` for an event of `peer`. If `peer` is lost before, the stream fails with `DeviceLost`."""
+        raise self._lacks("wait_peer_event", "reaches no other device")
+
     # --- groups ------------------------------------------------------------------------------------------
 
     @hook(
@@ -294,11 +313,12 @@ class Device(ABC):
 
         Every rank calls it with the same sizes; `exchange` passes handles of memory between them. The distance between
         the parts of two ranks is a multiple of 4096. Returns an object that owns the memory: addresses are valid until
-        the group is closed and that object is gone. A device is in one group at a time.
+        the group is closed and that object is gone; if it has a number `process`, that process is a part of the rank,
+        which other ranks watch. A device is in one group at a time.
 
         Raises `GroupError`, `OutOfMemory`, `MissingHook` if the device has no groups.
         """
-        raise self._no_groups("open_group")
+        raise self._lacks("open_group")
 
     @hook(
         "groups",
@@ -312,7 +332,7 @@ class Device(ABC):
         Memory returns to the heap when the group is closed. Raises `SymmetricHeapFull`, `InvalidArgument`,
         `GroupError`.
         """
-        raise self._no_groups("symmetric_alloc")
+        raise self._lacks("symmetric_alloc")
 
     @hook(
         "groups",
@@ -325,7 +345,7 @@ class Device(ABC):
         `address` is in an allocation of `symmetric_alloc` of this rank, or at its end. Raises `InvalidPointer`,
         `InvalidArgument`, `GroupError`.
         """
-        raise self._no_groups("peer_address")
+        raise self._lacks("peer_address")
 
     @hook(
         "groups",
@@ -337,7 +357,7 @@ class Device(ABC):
 
         A launch need not stop within a program: `triton_porting_kit.language.wait` ends by itself.
         """
-        raise self._no_groups("fail_group")
+        raise self._lacks("fail_group")
 
     @hook(
         "groups",
@@ -346,12 +366,12 @@ class Device(ABC):
     )
     def close_group(self) -> None:
         """Leave the group, whatever its state. Does nothing if the device is in none."""
-        raise self._no_groups("close_group")
+        raise self._lacks("close_group")
 
-    def _no_groups(self, name: str) -> MissingHook:
+    def _lacks(self, name: str, why: str = "has no symmetric memory") -> MissingHook:
         return MissingHook(
-            f"{type(self).__qualname__} has no hook `{name}`: it has no symmetric memory. docs/distributed.md says "
-            "what a device that has it implements"
+            f"{type(self).__qualname__} has no hook `{name}`: it {why}. docs/distributed.md says what a device that "
+            "has it implements"
         )
 
     # --- life --------------------------------------------------------------------------------------------

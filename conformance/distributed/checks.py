@@ -126,9 +126,19 @@ def _modelled(name: str) -> Callable[[Context], None]:
     return body
 
 
+def _has_process(context: Context) -> bool:
+    """Whether a rank has another process beside its own, as a simulated chip has."""
+    memory = context.device.open_group(0, 1, 1 << 16, lambda content: [content])
+    context.device.close_group()
+    return getattr(memory, "process", None) is not None
+
+
 def _lost(count: int, how: str) -> Callable[[Context], None]:
     def body(context: Context) -> None:
-        kind = "DeviceLost" if how == "kernel" else "RankLost"
+        if how == "chip" and not _has_process(context):
+            context.expect(True, "the device has no process that could end by itself")
+            return
+        kind = "RankLost" if how == "host" else "DeviceLost"
         with _workers(context, count) as workers:
             workers.start(ranks.lose, count, how)
             for rank in (rank for rank in range(count) if rank != 1):
@@ -188,5 +198,10 @@ for _count in SIZES:
             f"When one of {_count} ranks ends, the others report it, waiting in a {_how} call.",
             _lost(_count, _how),
         )
+CHECKS.add(
+    "failures/lost-chip-2",
+    "When the simulated chip of a rank ends, the other one reports it.",
+    _lost(2, "chip"),
+)
 for _name in (*modelled.PROGRAMS, modelled.THREADS):
     CHECKS.add(f"model/{_name}", modelled.requirement(_name), _modelled(_name), needs=(), kit_device=False)

@@ -37,6 +37,7 @@ PROGRAMS = {
     "_sum_of_ranks": ("reduce_scatter",),
     "_copy": ("all_gather",),
     "_product": ("products",),
+    "_multiply_and_send": ("products",),
     "all_gather_matmul_kernel": ("products",),
     "matmul_reduce_scatter_kernel": ("products",),
     "dispatch_kernel": ("experts",),
@@ -54,6 +55,7 @@ _PEER = {
     "get_signal": 2,
     "notify": 2,
     "_copy_keys": 5,
+    "_multiply_and_send": 6,
 }
 """Which argument of a function is a rank."""
 _CHUNKS = {"count", "part", "size", "sequence", "room", "width", "SEQUENCE", "M", "N", "K", "each"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from typing import Any
 
@@ -12,6 +13,7 @@ import triton.language as tl
 
 import triton_porting_kit.language as tpl
 from triton_porting_kit.distributed import Group
+from triton_porting_kit.driver import DEFAULT_STREAM
 from triton_porting_kit.errors import DeviceLost, GroupError, PortingKitError, RankLost
 
 # --- kernels ---------------------------------------------------------------------------------------------
@@ -81,6 +83,7 @@ def shift(group: Group, n: int, calls: int) -> list[float]:
     group.barrier()
     for call in range(1, calls + 1):
         shift_kernel[(blocks,)](group.context, x, y, arrived, n, call, BLOCK=256)
+        group.device.synchronize(DEFAULT_STREAM)
         group.barrier()
     values = {float(each) for each in x.numpy()}
     return sorted(values)
@@ -139,19 +142,23 @@ def disagree(group: Group, what: str) -> str:
 
 
 def lose(group: Group, how: str) -> dict[str, Any]:
-    """Rank 1 ends; the others wait for it, in a kernel or on the host, and tell what happens."""
-    signal, out = group.zeros(1, "int32"), group.zeros(1, "int32")
-    wait_kernel[(1,)](group.context, signal, 0, out)
+    """Rank 1 ends, or its chip does; the others wait for it, in a kernel or on the host, and tell what happens."""
+    word, out = group.zeros(1, "int32"), group.zeros(1, "int32")
+    wait_kernel[(1,)](group.context, word, 0, out)
     group.barrier()
     if group.rank == 1:
         time.sleep(0.5)
+        if how == "chip":
+            os.kill(group.memory.process, signal.SIGKILL)  # type: ignore[attr-defined]
+            group.device.synchronize()  # raises
         os._exit(1)
     errors, begin = [], time.monotonic()
     device = group.device
     for _ in range(2):
         try:
-            if how == "kernel":
-                wait_kernel[(1,)](group.context, signal, 1, out)
+            if how != "host":
+                wait_kernel[(1,)](group.context, word, 1, out)
+                device.synchronize(DEFAULT_STREAM)
             else:
                 group.exchange(b"")
         except (DeviceLost, GroupError) as error:
@@ -172,6 +179,7 @@ def starve(group: Group) -> str:
     signal, out = group.zeros(4, "int32"), group.zeros(1, "int32")
     try:
         wait_kernel[(1,)](group.context, signal[group.rank :], 7 + group.rank, out)
+        group.device.synchronize(DEFAULT_STREAM)
     except DeviceLost as error:
         return str(error)
     return "no error"

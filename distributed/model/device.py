@@ -8,7 +8,8 @@ from typing import Any
 
 from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, DEFAULT_STREAM, Buffer, Exchange
 from triton_porting_kit.driver.host import HostDevice
-from triton_porting_kit.driver.host.shared_heap import PAGE, SharedHeap
+from triton_porting_kit.driver.host.shared_heap import SharedHeap
+from triton_porting_kit.driver.symmetric import PAGE, whole_pages
 
 Access = Callable[[int, int, bool], None]
 """Called with the address and the bytes of a copy's memory, and whether it is written."""
@@ -68,5 +69,4 @@ class RankDevice(HostDevice):
 
 def whole_heap(ranks: int, part_bytes: int) -> Any:
     """Memory for `RankDevice`s: a page, then the part of each rank."""
-    part = -(-part_bytes // PAGE) * PAGE
-    return mmap.mmap(-1, PAGE + ranks * part)
+    return mmap.mmap(-1, PAGE + ranks * whole_pages(part_bytes))

@@ -20,7 +20,7 @@ from triton_porting_kit.distributed.model.order import Order, Progress
 from triton_porting_kit.distributed.model.sites import where
 from triton_porting_kit.distributed.model.world import Schedule, Task, current_task
 from triton_porting_kit.distributed.rendezvous import Rendezvous
-from triton_porting_kit.driver.host.shared_heap import PAGE
+from triton_porting_kit.driver.symmetric import PAGE
 from triton_porting_kit.errors import GroupError
 from triton_porting_kit.toolchain import compat
 
@@ -29,7 +29,7 @@ MOST_PROGRAMS = 7
 _LEADING = 9
 """The number of arguments of a launcher before the kernel's."""
 _TIMEOUT = 3600.0
-_ALONE = threading.Lock()
+ALONE = threading.Lock()
 """Held while a model runs: it wraps the launchers of the process."""
 
 
@@ -44,32 +44,41 @@ def check_ranks(
     Raises `UnorderedAccess` if nothing orders two accesses to symmetric memory, `RanksStuck` if no rank can go on,
     `OutOfBounds`, and what `function` raises.
     """
-    with _ALONE, compat.wrapped_launchers(_Launcher):
-        return _Model(ranks, seed, heap_bytes).run(partial(_with_group, function, arguments))
+    with ALONE, compat.wrapped_launchers(ModelLauncher):
+        return Model(ranks, seed, heap_bytes).run(partial(with_group, function, arguments))
 
 
-def _with_group(function: Callable[..., Any], arguments: Sequence[Any], group: Group) -> Any:
+def with_group(function: Callable[..., Any], arguments: Sequence[Any], group: Group) -> Any:
     with group:
         return function(group, *arguments)
 
 
-class _Model:
+class Model:
     """The ranks of one run."""
+
+    handlers = OBSERVED
+    """What executes operations of kernels."""
 
     def __init__(self, ranks: int, seed: int, heap_bytes: int) -> None:
         self.ranks = ranks
         self._heap_bytes = -(-heap_bytes // PAGE) * PAGE
-        self.schedule = Schedule(seed, self._describe_wait)
+        self.schedule = self._make_schedule(seed)
         self._part = -(-(heap_bytes + OWN_BYTES) // PAGE) * PAGE
         self._whole = whole_heap(ranks, self._part)
         self._start = int(np.frombuffer(self._whole, np.uint8).ctypes.data) + PAGE
-        order = Order(self._start, ranks * self._part, ranks, 1 + MOST_PROGRAMS)
-        self.memory = RankMemory(self.schedule, order, self._describe)
-        self._progress: dict[int, Progress] = {}
+        self.memory = self._make_memory()
+        self.progress: dict[int, Progress] = {}
         self._groups: dict[int, Group] = {}
         self._offsets: set[int] = set()
         self._arrived: list[list[tuple[int, bytes, Any]]] = []
         """What ranks bring to each exchange."""
+
+    def _make_schedule(self, seed: int) -> Schedule:
+        return Schedule(seed, self._describe_wait)
+
+    def _make_memory(self) -> RankMemory:
+        order = Order(self._start, self.ranks * self._part, self.ranks, 1 + MOST_PROGRAMS)
+        return RankMemory(self.schedule, order, self.describe)
 
     def run(self, body: Callable[[Group], Any]) -> list[Any]:
         tasks = [
@@ -90,9 +99,9 @@ class _Model:
     def _task(self, rank: int, number: int, name: str, body: Callable[[], Any]) -> Task:
         slot = rank * (1 + MOST_PROGRAMS) + number
         task = Task(self.schedule, rank, name, body)
-        if slot not in self._progress:
-            self._progress[slot] = Progress(slot, rank, self.ranks * (1 + MOST_PROGRAMS))
-        task.state = State(self, self._progress[slot])
+        if slot not in self.progress:
+            self.progress[slot] = Progress(slot, rank, self.ranks * (1 + MOST_PROGRAMS))
+        task.state = State(self, self.progress[slot])
         self.memory.slot_names[slot] = task.name
         return task
 
@@ -111,7 +120,7 @@ class _Model:
 
     def launch(self, task: Task, kernel: Kernel, grid: tuple[int, int, int], values: Sequence[Any]) -> None:
         """Run a kernel on the task's rank, and let the task wait for it."""
-        launch = Launch(kernel, grid, self.memory, handlers=OBSERVED)
+        launch = Launch(kernel, grid, self.memory, handlers=self.handlers)
         launch.takes_turns = True
         launch.turns = _Programs(self, task, kernel.name)
         launch.run(values)
@@ -151,7 +160,7 @@ class _Model:
 
     # --- texts ---------------------------------------------------------------------------------------------
 
-    def _describe(self, address: int) -> str:
+    def describe(self, address: int) -> str:
         rank, offset = divmod(address - self._start, self._part)
         if rank not in self._groups:
             return f"offset {offset} of the symmetric memory of rank {rank}"
@@ -169,7 +178,7 @@ class _Model:
         added = ", ".join(f"{by_rank[rank]} by rank {rank}" for rank in sorted(by_rank))
         found = state.heard.get(state.waits_for, "unknown")
         return (
-            f"waits{loop} for {self._describe(state.waits_for)} to reach {state.least}; it is {found}"
+            f"waits{loop} for {self.describe(state.waits_for)} to reach {state.least}; it is {found}"
             f" ({added or 'nobody has notified it'})"
         )
 
@@ -177,7 +186,7 @@ class _Model:
 class _Programs:
     """How the interpreter runs the programs of a launch, and lets them wait."""
 
-    def __init__(self, model: _Model, host: Task, name: str) -> None:
+    def __init__(self, model: Model, host: Task, name: str) -> None:
         self._model, self._host, self._name = model, host, name
 
     def run(self, programs: Sequence[Callable[[], None]]) -> None:
@@ -192,7 +201,7 @@ class _Programs:
 class ModelRendezvous(Rendezvous):
     """The rendezvous of ranks in one process."""
 
-    def __init__(self, model: _Model, rank: int) -> None:
+    def __init__(self, model: Model, rank: int) -> None:
         super().__init__(rank, model.ranks, _TIMEOUT)
         self._model, self._count = model, 0
 
@@ -204,7 +213,7 @@ class ModelRendezvous(Rendezvous):
 # --- launchers -------------------------------------------------------------------------------------------
 
 
-class _Launcher:
+class ModelLauncher:
     """Wraps a launcher: launches by modelled ranks go to the model."""
 
     def __init__(self, kernel: Any, launcher: Any) -> None:

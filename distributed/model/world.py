@@ -88,13 +88,16 @@ class Schedule:
         """Run tasks, and all that they add, to their end. Returns their results. Raises the first error of any."""
         for task in tasks:
             self.add(task)
-        tasks[0].turn.release()
+        self._first(tasks).turn.release()
         self._done.acquire()
         for task in tasks:
             task.join()
         if self.failure is not None:
             raise self.failure
         return [task.result for task in tasks]
+
+    def _first(self, tasks: Sequence[Task]) -> Task:
+        return tasks[0]
 
     def add(self, task: Task) -> None:
         self._tasks.append(task)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import mmap
 import os
 import platform
 import threading
@@ -15,9 +16,10 @@ from pathlib import Path
 from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, Exchange
 from triton_porting_kit.driver.host import _host
 from triton_porting_kit.driver.host.binary import SCRATCH_LIMIT, link
-from triton_porting_kit.driver.host.shared_heap import SharedHeap, open_heap
+from triton_porting_kit.driver.host.shared_heap import SharedHeap
 from triton_porting_kit.driver.native_device import NativeDevice
 from triton_porting_kit.driver.properties import DeviceProperties, NativeLaunchEntry
+from triton_porting_kit.driver.symmetric import shared_segment, whole_pages
 from triton_porting_kit.errors import GroupError, InvalidModule, LaunchError
 from triton_porting_kit.toolchain.llvm import LinkedObject
 
@@ -188,7 +190,9 @@ class HostDevice(NativeDevice):
         if self._heap is not None:
             raise GroupError("host CPU: open_group: the device is in a group already; close that one first")
         os.environ.setdefault("TPK_NUM_THREADS", str(max(1, self.properties().core_count // ranks)))
-        self._heap = open_heap(rank, ranks, heap_bytes, self._memory_limit, exchange)
+        limit = self._memory_limit
+        with shared_segment("host CPU", rank, ranks, heap_bytes, limit, exchange) as (descriptor, size):
+            self._heap = SharedHeap(rank, ranks, whole_pages(heap_bytes), mmap.mmap(descriptor, size))
         return self._heap
 
     def symmetric_alloc(self, size: int, alignment: int = DEFAULT_ALIGNMENT) -> int:

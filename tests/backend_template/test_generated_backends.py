@@ -197,6 +197,19 @@ def test_two_beside_each_other_are_both_judged(second: Repository, fresh: Path, 
     conform(fresh, second, tmp_path / "report", "registration")
 
 
+@pytest.mark.parametrize("which", ["npu", "cores"])
+def test_two_chips_reach_each_other(
+    which: str, judged: Judged, second: Repository, fresh: Path, tmp_path: Path
+) -> None:
+    """In one process by copies and events, and as ranks of a group in two."""
+    repository = judged.repository if which == "npu" else second
+    checks = "runtime/peers/* or distributed/memory/2 or distributed/failures/lost-*-2"
+    command = [fresh / "tpk", "conform", "--backend", repository.names.backend, "--select", checks]
+    run([*command, "--report", tmp_path / "report"], cwd=repository.path, VNPU_COUNT="2")
+    report = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert [each["status"] for each in report["checks"]] == ["pass"] * 8
+
+
 def test_their_names_are_taken_now(judged: Judged, second: Repository, fresh: Path, tmp_path: Path) -> None:
     for repository in (judged.repository, second):
         done = subprocess.run(

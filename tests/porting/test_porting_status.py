@@ -24,8 +24,8 @@ Edit = Callable[[str, str, str], None]
 """Replaces a text, which has to be there, in a file."""
 
 
-HOOKS = {name: hook for name, hook in ALL_HOOKS.items() if hook.step != "groups"}
-"""Those that new repositories have; groups are optional."""
+HOOKS = {name: hook for name, hook in ALL_HOOKS.items() if hook.step not in ("peers", "groups")}
+"""Those that are a part each."""
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def text_at(root: Path, part: Part) -> str:
 def test_a_new_repository_is_the_virtual_npus_in_all_parts(root: Path) -> None:
     found = parts(root)
     steps = "launcher", "target", "binary", "emitted programs", "tests"
-    assert [*found] == ["runtime library", "devices", *HOOKS, *steps]
+    assert [*found] == ["runtime library", "devices", *HOOKS, "peers", "groups", *steps]
     assert {part.state for part in found.values()} == {State.VIRTUAL}
     for name in HOOKS:
         # The native launch routine ends in the device's function.
@@ -433,13 +433,13 @@ def test_the_table(root: Path, edit: Edit, capsys: pytest.CaptureFixture[str]) -
     assert "1 fail, 1 pass" in row["memalloc"]
     assert " own " in row["memset"]
     assert "not run" in row["memset"]
-    assert lines[-1] == f"chip_7: 1 of {len(HOOKS) + 7} parts are the vendor's own"
+    assert lines[-1] == f"chip_7: 1 of {len(HOOKS) + 9} parts are the vendor's own"
     told = "tests/test_virtual_npu.py tests the virtual NPU: test_the_memory_of_the_host_is_not_the_chips,"
     assert any(line.startswith(told) for line in lines)
     edit("native/device.cpp", "vnpu_launch(", "seven_launch(")
     run_status(root, None)
     assert capsys.readouterr().out.endswith(
-        f"3 of {len(HOOKS) + 7} parts are the vendor's own, 1 the kit's\n"
+        f"3 of {len(HOOKS) + 9} parts are the vendor's own, 1 the kit's\n"
     )
 
 

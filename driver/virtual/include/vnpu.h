@@ -72,7 +72,8 @@ typedef struct vnpu_config {
 /* The defaults, with changes from the environment variables above. VNPU_INVALID_ARGUMENT if one is not a
  * number or out of range; the message names it. */
 vnpu_status vnpu_default_config(vnpu_config *config);
-/* The number of chips in this machine, without starting one: 1 if the chip's program can be run, else 0. */
+/* The number of chips in this machine, without starting one: VNPU_COUNT (default 1, at most 64) if the
+ * chip's program can be run, else 0. Each `vnpu_open` starts another chip, and nothing limits them. */
 vnpu_status vnpu_count(uint32_t *count);
 /* Starts a chip. If `config` is NULL, the defaults are used. */
 vnpu_status vnpu_open(const vnpu_config *config, vnpu_device **device);
@@ -145,6 +146,27 @@ vnpu_status vnpu_get_symbol(vnpu_device *device, vnpu_module module, const char 
  * at its end): VNPU_INVALID_POINTER otherwise. */
 vnpu_status vnpu_launch(vnpu_device *device, vnpu_queue queue, vnpu_function function, uint32_t x, uint32_t y,
                         uint32_t z, const void *args, uint64_t size);
+
+/* --- several chips -------------------------------------------------------------------------------------- */
+
+/* Chips of one process, which may also be the same one, copy from each other and wait for each other. */
+
+/* Copies from the memory of `peer`, after the work that is on the queue. Returns when the source has been
+ * read; the target may be written later. Work on queues of `peer` is not waited for. */
+vnpu_status vnpu_copy_peer(vnpu_device *device, vnpu_queue queue, vnpu_address target, vnpu_device *peer,
+                           vnpu_address source, uint64_t size);
+/* Lets later work on the queue wait for the work that an event of `peer` stands for now, if any. If `peer` is
+ * lost before, the queue fails with VNPU_DEVICE_LOST. */
+vnpu_status vnpu_queue_wait_peer(vnpu_device *device, vnpu_queue queue, vnpu_device *peer, vnpu_event event);
+
+/* Maps shared memory, a file descriptor of this process, into the chip's memory, where kernels and copies use
+ * it like an allocation. Other chips, also of other processes, can map the same. The descriptor may be closed
+ * afterwards. `vnpu_free` ends the mapping. While there is one, the watchdog does not stop kernels, since
+ * they may wait for other chips. */
+vnpu_status vnpu_import(vnpu_device *device, int descriptor, uint64_t size, vnpu_address *address);
+/* Lets running and later launches fail with VNPU_DEVICE_LOST and this reason; NULL: no more. Running kernels
+ * are not stopped. */
+vnpu_status vnpu_fail_launches(vnpu_device *device, const char *reason);
 
 /* --- counters ------------------------------------------------------------------------------------------- */
 

@@ -153,6 +153,18 @@ class Host:
 
 
 @dataclass(frozen=True)
+class Link:
+    """The port that leads to all other chips, as fast in both directions at a time."""
+
+    bytes_per_cycle: int
+    """In each direction."""
+    latency: int
+    """Cycles from the end of a transfer at its source to its arrival."""
+    queue: int
+    """Transfers of a core that may be under way; the core waits before it issues another one."""
+
+
+@dataclass(frozen=True)
 class ChipDescription:
     """A chip. `load` reads one from a file and checks it."""
 
@@ -168,6 +180,7 @@ class ChipDescription:
     engines: tuple[Engine, ...]
     vector: VectorUnit
     matrix: MatrixUnit | None = None
+    link: Link | None = None
 
     @property
     def cores(self) -> int:
@@ -252,6 +265,7 @@ def _body(chip: ChipDescription) -> str:
         _line("chip", chip.name, chip.clock_mhz, chip.clusters, chip.cores_per_cluster, chip.launch_cycles),
         _line("core", chip.core.issue_cycles),
         _line("host", chip.host.bytes_per_cycle, chip.host.start_cycles),
+        *([_line("link", *vars(chip.link).values())] if chip.link else []),
         _memory("global", chip.global_memory, chip.global_memory.bytes, 0),
     ]
     for memory in chip.local_memories:

@@ -10,6 +10,7 @@ from triton_porting_kit.chips.description import (
     Core,
     Engine,
     Host,
+    Link,
     MatrixUnit,
     Memory,
     Product,
@@ -57,6 +58,7 @@ def parse(text: str, file: str = "<description>") -> ChipDescription:
         engines=tuple(_engine(name, table) for name, table in top.named("engine")),
         vector=_vector(top.required("vector")),
         matrix=_matrix(table) if (table := top.table("matrix")) else None,
+        link=_link(table) if (table := top.table("link")) else None,
     )
     top.finish()
     _check(chip, top)
@@ -73,6 +75,12 @@ def _host(table: Table) -> Host:
     host = Host(table.integer("bytes_per_cycle", 1), table.integer("start_cycles"))
     table.finish()
     return host
+
+
+def _link(table: Table) -> Link:
+    link = Link(table.integer("bytes_per_cycle", 1), table.integer("latency"), table.integer("queue", 1))
+    table.finish()
+    return link
 
 
 def _memory(name: str, table: Table) -> Memory:

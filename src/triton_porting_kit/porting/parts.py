@@ -63,6 +63,8 @@ OWN_STAGES = "OWN_STAGES"
 """In repositories of the shape opencl: the stages of the vendor, by name."""
 
 _LAUNCHER_CHECKS = ("runtime/arguments/*", "runtime/structures/*", "runtime/grids/*", "runtime/refusals/*")
+_SEVERAL = {"peers": "memcpy_peer", "groups": "open_group"}
+"""Steps whose hooks are one part, and the hook that tells whose they are."""
 _ACTIVE_CHECKS = ("registration/discovery/driver-active",)
 
 
@@ -80,15 +82,21 @@ def parts_of(repository: Repository, reports: Path) -> list[Part]:
     hooks = {
         name: part(name, _hook(repository, name), hook.checks)
         for name, hook in HOOKS.items()
-        # A device without groups lacks nothing.
-        if hook.step != "groups" or repository.method(name)
+        if hook.step not in _SEVERAL
     }
+    # A device that knows no others lacks nothing.
+    several = [
+        part(step, _hook(repository, name), (f"runtime/{step}/*",))
+        for step, name in _SEVERAL.items()
+        if repository.method(name)
+    ]
     target, binary = _target(repository), _binary(repository)
     found = [
         *(part(name, judged, checks) for name, (judged, checks) in _chip(repository).items()),
         part("runtime library", _library(repository), _ACTIVE_CHECKS),
         part("devices", _devices(repository), _ACTIVE_CHECKS),
         *hooks.values(),
+        *several,
         part("launcher", _launcher(repository, hooks), _LAUNCHER_CHECKS),
         part("target", target, ("registration/stages/*", "language/*")),
         part("binary", binary, ("registration/stages/binary", "runtime/modules/*")),

@@ -1,4 +1,5 @@
 #include "loader.h"
+#include "group.h"
 #include "signal_names.h"
 
 #include "units/allocations.h"
@@ -244,6 +245,15 @@ uint64_t answerTo(const Command &command, uint8_t *slot) {
     return 0;
   case Kind::Released:
     Allocations::instance().remove(command.target);
+    return 0;
+  case Kind::Import:
+    import(command);
+    return 0;
+  case Kind::Unmap:
+    unmap(command);
+    return 0;
+  case Kind::Fail:
+    failLaunches(std::string(reinterpret_cast<const char *>(slot), command.size));
     return 0;
   case Kind::Piece:
     loader.addPiece(command.value, slot, command.size);

@@ -1,6 +1,7 @@
 // Periodic tasks during the life of the chip.
 #include "chip.h"
 #include "cores.h"
+#include "group.h"
 
 #include "units/processor.h"
 
@@ -28,10 +29,11 @@ void watchOverAll(int host) {
       _exit(0);
     if (!hung)
       header.heartbeat.fetch_add(1);
+    const uint32_t allowed = sharesMemory() ? 0 : limits.watchdogMilliseconds;
     if (Processor *processor = Processor::instance())
-      processor->watch(limits.watchdogMilliseconds);
+      processor->watch(allowed);
     else
-      Cores::instance().watch(limits.watchdogMilliseconds);
+      Cores::instance().watch(allowed);
     // If the host process executes another program, nothing reads the chip's output.
     pollfd events[] = {{host, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
     poll(events, 2, TickMilliseconds);

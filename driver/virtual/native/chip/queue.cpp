@@ -2,6 +2,7 @@
 #include "chip.h"
 #include "cores.h"
 #include "dma.h"
+#include "group.h"
 #include "loader.h"
 #include "sleeping.h"
 
@@ -71,6 +72,7 @@ void record(const Command &command, uint32_t queue) {
 }
 
 void launch(const Command &command, const void *payload, uint32_t queue) {
+  requireWholeGroup();
   std::shared_ptr<const Kernel> kernel = Loader::instance().kernel(command.value);
   const int32_t grid[3] = {int32_t(command.grid[0]), int32_t(command.grid[1]), int32_t(command.grid[2])};
   Counters &counters = region.header().counters;
@@ -81,6 +83,7 @@ void launch(const Command &command, const void *payload, uint32_t queue) {
     processor->run(*kernel, payload, grid, queue);
   else
     Cores::instance().run(*kernel, payload, grid);
+  requireWholeGroup(); // a kernel may have stopped to wait for a chip that is lost
 }
 
 void carryOut(const Command &command, const uint8_t *payload, uint32_t queue) {
@@ -100,6 +103,8 @@ void carryOut(const Command &command, const uint8_t *payload, uint32_t queue) {
     awaitCount(other.completed, other.waiters, command.value);
     return;
   }
+  case Kind::Gate:
+    return awaitGate(command);
   case Kind::Launch:
     return launch(command, payload, queue);
   default:
@@ -147,7 +152,7 @@ void execute(Failures &failures, const Command &command, const uint8_t *payload,
   stayIfHung();
   if (command.delayMicroseconds)
     usleep(command.delayMicroseconds);
-  bool always = command.kind == Kind::Record || command.kind == Kind::Wait;
+  bool always = command.kind == Kind::Record || waits(command.kind);
   if (failures.pending() && !always)
     return;
   try {

@@ -135,7 +135,7 @@ vnpu_status vnpu_default_config(vnpu_config *config) {
 vnpu_status vnpu_count(uint32_t *count) {
   return guarded("vnpu_count", [&] {
     required(count, "count");
-    *count = isThere();
+    *count = chipCount();
   });
 }
 
@@ -295,6 +295,31 @@ vnpu_status vnpu_launch(vnpu_device *device, vnpu_queue queue, vnpu_function fun
                         uint32_t z, const void *args, uint64_t size) {
   return onSession("vnpu_launch", device,
                    [&](Session &session) { session.launch(queue, function, {x, y, z}, args, size); });
+}
+
+// --- several chips ----------------------------------------------------------------------------------------
+
+vnpu_status vnpu_copy_peer(vnpu_device *device, vnpu_queue queue, vnpu_address target, vnpu_device *peer,
+                           vnpu_address source, uint64_t size) {
+  return onSession("vnpu_copy_peer", device, [&](Session &session) {
+    session.copyPeer(queue, target, *find(peer)->session(), source, size);
+  });
+}
+
+vnpu_status vnpu_queue_wait_peer(vnpu_device *device, vnpu_queue queue, vnpu_device *peer, vnpu_event event) {
+  return onSession("vnpu_queue_wait_peer", device,
+                   [&](Session &session) { session.waitForPeer(queue, find(peer)->session(), event); });
+}
+
+vnpu_status vnpu_import(vnpu_device *device, int descriptor, uint64_t size, vnpu_address *address) {
+  return onSession("vnpu_import", device, [&](Session &session) {
+    required(address, "address");
+    *address = session.import(descriptor, size);
+  });
+}
+
+vnpu_status vnpu_fail_launches(vnpu_device *device, const char *reason) {
+  return onSession("vnpu_fail_launches", device, [&](Session &session) { session.failLaunches(reason); });
 }
 
 // --- what it did, and misbehaviour ------------------------------------------------------------------------

@@ -159,6 +159,32 @@ void Channel::giveSlot(uint32_t slot) {
     wake(header.slotEpoch);
 }
 
+// --- gates -------------------------------------------------------------------------------------------------
+
+std::optional<uint32_t> Channel::takeGate() {
+  std::lock_guard lock(gates_);
+  for (uint32_t gate = 0; gate < GateCount; ++gate) {
+    std::optional<Loan> &loan = gateLoans_[gate];
+    if (loan && completed(loan->queue) < loan->number)
+      continue;
+    loan = Loan{ControlQueue, ~uint64_t(0)}; // until it is lent
+    region_.header().gates[gate].store(0);
+    return gate;
+  }
+  return std::nullopt;
+}
+
+void Channel::lendGate(uint32_t gate, uint32_t queue, uint64_t number) {
+  std::lock_guard lock(gates_);
+  gateLoans_[gate] = Loan{queue, number};
+}
+
+void Channel::openGate(uint32_t gate, uint64_t seal) {
+  std::atomic<uint64_t> &word = region_.header().gates[gate];
+  word.store(seal);
+  wake(word);
+}
+
 bool Channel::takeAnswer(uint32_t slot, SlotAnswer &answer) {
   answer = region_.header().answers[slot];
   if (answer.delivery != Delivery::None && answer.delivery != Delivery::Made)

@@ -38,6 +38,12 @@ public:
   // Whether the command was not dropped; then `answer` is its answer.
   bool takeAnswer(uint32_t slot, SlotAnswer &answer);
 
+  // Gates at which queues wait for other chips. Nothing if all are in use.
+  std::optional<uint32_t> takeGate();
+  // The queue has passed the gate when it has completed `number` commands.
+  void lendGate(uint32_t gate, uint32_t queue, uint64_t number);
+  void openGate(uint32_t gate, uint64_t seal);
+
   // Carries out one command of the control queue and returns its answer. Throws its failure, and DeviceLost.
   std::vector<uint8_t> control(Command command, const void *payload = nullptr, uint64_t size = 0);
 
@@ -66,6 +72,8 @@ private:
   std::mutex slots_; // for what follows
   uint64_t freeSlots_ = ~uint64_t(0), lentSlots_ = 0;
   std::array<Loan, SlotCount> loans_;
+  std::mutex gates_; // for what follows
+  std::array<std::optional<Loan>, GateCount> gateLoans_;
 };
 
 } // namespace vnpu

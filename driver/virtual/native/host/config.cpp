@@ -26,6 +26,7 @@ constexpr Limits Memory{"VNPU_MEMORY_BYTES", "memory_bytes", uint64_t(1) << 16, 
 constexpr Limits Scratchpad{"VNPU_SCRATCHPAD_BYTES", "scratchpad_bytes", 64, uint64_t(1) << 32};
 constexpr Limits Cores{"VNPU_CORES", "cores", 1, 1024};
 constexpr Limits QueueDepth{"VNPU_QUEUE_DEPTH", "queue_depth", 1, 4096};
+constexpr Limits Count{"VNPU_COUNT", "count", 1, 64};
 constexpr Limits Watchdog{"VNPU_WATCHDOG_MS", "watchdog_ms", 0, 86400000};
 
 uint64_t number(const Limits &limits, uint64_t otherwise) {
@@ -37,8 +38,8 @@ uint64_t number(const Limits &limits, uint64_t otherwise) {
   uint64_t result = std::strtoull(value, &end, 10);
   if (errno || *end || *value < '0' || *value > '9' || result < limits.least || result > limits.most)
     throw Error(VNPU_INVALID_ARGUMENT,
-                text("vnpu_default_config: ", limits.variable, " is '", value, "'; set it to a number from ",
-                     limits.least, " to ", limits.most, ", or unset it"));
+                text("vnpu: ", limits.variable, " is '", value, "'; set it to a number from ", limits.least,
+                     " to ", limits.most, ", or unset it"));
   return result;
 }
 
@@ -110,10 +111,12 @@ std::string chipPath() { return variable("VNPU_CHIP", installedChip()); }
 
 } // namespace
 
-bool isThere() {
+uint32_t chipCount() {
   struct stat found;
   std::string path = chipPath();
-  return stat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode) && access(path.c_str(), X_OK) == 0;
+  const bool there =
+      stat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode) && access(path.c_str(), X_OK) == 0;
+  return there ? uint32_t(number(Count, 1)) : 0;
 }
 
 vnpu_config defaultConfig() {

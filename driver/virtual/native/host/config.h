@@ -7,8 +7,8 @@ namespace vnpu {
 
 // The defaults, with changes from the environment. Throws InvalidArgument.
 vnpu_config defaultConfig();
-// Whether the chip's program can be run.
-bool isThere();
+// How many chips there are; 0 if the chip's program cannot be run. Throws InvalidArgument.
+uint32_t chipCount();
 // Throws InvalidArgument if a chip cannot have these settings.
 void check(const vnpu_config &config);
 // The settings with what a description decides. Throws InvalidArgument if it is wrong.

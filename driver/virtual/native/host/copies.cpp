@@ -16,7 +16,7 @@ void corrupt(uint8_t *data, uint64_t size) { data[size / 2] ^= 0x10; }
 
 } // namespace
 
-void Session::copyIn(uint64_t queue, uint64_t target, const void *source, uint64_t size) {
+void Session::copyIn(uint64_t queue, uint64_t target, const void *source, uint64_t size, Way way) {
   uint32_t index = queueIndex("vnpu_copy_to_device", queue);
   memory_.check("vnpu_copy_to_device", "target", target, size);
   if (!source && size)
@@ -25,6 +25,7 @@ void Session::copyIn(uint64_t queue, uint64_t target, const void *source, uint64
   if (!size)
     return;
   Command made = command(Kind::CopyIn, true);
+  made.index = uint32_t(way);
   uint8_t small[InlineBytes];
   for (uint64_t done = 0; done < size; done += made.size) {
     made.target = target + done;
@@ -45,7 +46,7 @@ void Session::copyIn(uint64_t queue, uint64_t target, const void *source, uint64
   }
 }
 
-void Session::copyOut(uint64_t queue, void *target, uint64_t source, uint64_t size) {
+void Session::copyOut(uint64_t queue, void *target, uint64_t source, uint64_t size, Way way) {
   uint32_t index = queueIndex("vnpu_copy_to_host", queue);
   memory_.check("vnpu_copy_to_host", "source", source, size);
   if (!target && size)
@@ -61,6 +62,7 @@ void Session::copyOut(uint64_t queue, void *target, uint64_t source, uint64_t si
   };
   std::deque<Piece> pieces;
   Command made = command(Kind::CopyOut, true);
+  made.index = uint32_t(way);
   bool delivered = true, intact = true;
   for (uint64_t done = 0; done < size || !pieces.empty();) {
     // A copy that holds slots does not wait for more of them.

@@ -16,13 +16,18 @@ uint64_t Session::allocate(uint64_t size, uint64_t alignment) {
     throw Error(VNPU_OUT_OF_MEMORY,
                 text("vnpu_alloc: ", size, " bytes refused by the injected fault fail-alloc"));
   const uint64_t address = memory_.allocate(size, alignment);
-  if (chip_.config().description[0]) {
-    Command allocated{.kind = Kind::Allocated};
-    allocated.target = address;
-    allocated.value = size;
-    channel_.control(allocated);
-  }
+  tellAllocated(address, size);
   return address;
+}
+
+// Units of a chip with a description reach allocated memory only.
+void Session::tellAllocated(uint64_t address, uint64_t size) {
+  if (!chip_.config().description[0])
+    return;
+  Command allocated{.kind = Kind::Allocated};
+  allocated.target = address;
+  allocated.value = size;
+  channel_.control(allocated);
 }
 
 void Session::release(uint64_t address) {
@@ -41,6 +46,7 @@ void Session::release(uint64_t address) {
     } catch (const Error &) { // lost just now
     }
   }
+  endImport(address);
   memory_.release(address, [this](const std::vector<Extent> &extents) {
     constexpr size_t Most = SlotBytes / sizeof(Extent);
     for (size_t first = 0; first < extents.size() && !chip_.lost(); first += Most)

@@ -14,7 +14,7 @@ namespace vnpu {
 
 // Every member may be called from any thread, and throws Error: DeviceLost once the chip is lost, except for
 // releasing, destroying and unloading.
-class Session {
+class Session : public std::enable_shared_from_this<Session> {
 public:
   // `handles` continues to count over resets, so that a handle is never reused.
   Session(const vnpu_config &config, const Range &range, std::atomic<uint64_t> &handles);
@@ -24,10 +24,17 @@ public:
 
   uint64_t allocate(uint64_t size, uint64_t alignment);
   void release(uint64_t address);
-  void copyIn(uint64_t queue, uint64_t target, const void *source, uint64_t size);
-  void copyOut(uint64_t queue, void *target, uint64_t source, uint64_t size);
+  void copyIn(uint64_t queue, uint64_t target, const void *source, uint64_t size, Way way = Way::Host);
+  void copyOut(uint64_t queue, void *target, uint64_t source, uint64_t size, Way way = Way::Host);
   void copyOnDevice(uint64_t queue, uint64_t target, uint64_t source, uint64_t size);
   void fill(uint64_t queue, uint64_t target, uint8_t value, uint64_t size);
+
+  // Also of `peer` itself.
+  void copyPeer(uint64_t queue, uint64_t target, Session &peer, uint64_t source, uint64_t size);
+  void waitForPeer(uint64_t queue, const std::shared_ptr<Session> &peer, uint64_t event);
+  uint64_t import(int descriptor, uint64_t size);
+  // Lets launches fail; nullptr: no more.
+  void failLaunches(const char *reason);
 
   uint64_t createQueue();
   void destroyQueue(uint64_t queue);
@@ -72,6 +79,9 @@ private:
   std::vector<uint32_t> queueIndices() const;
   Event event(const char *call, uint64_t event) const;
   void drainAll();
+  void tellAllocated(uint64_t address, uint64_t size);
+  void endImport(uint64_t address);
+  uint64_t linkQueue();
   std::string withAllocations(std::string sentence) const;
   void throwFailure(uint32_t queue);
   Command command(Kind kind, bool copies = false);
@@ -94,6 +104,9 @@ private:
   std::atomic<uint64_t> records_{0};
   std::unordered_map<uint64_t, Module> modules_;
   std::unordered_map<uint64_t, std::shared_ptr<const Function>> functions_;
+  std::unordered_map<uint64_t, uint64_t> imports_; // bytes by address
+  std::mutex link_;                                // protects what follows
+  uint64_t linkQueue_ = 0;
 };
 
 } // namespace vnpu

@@ -100,6 +100,10 @@ private:
     else if (word == "host") {
       chip_.hostBytesPerCycle = double(line.positive());
       chip_.hostStartCycles = line.number();
+    } else if (word == "link") {
+      chip_.linkBytesPerCycle = double(line.positive());
+      chip_.linkLatency = line.number();
+      line.positive(); // the queue: for models of several chips
     } else if (word == "global" || word == "local")
       memory(line);
     else if (word == "engine")

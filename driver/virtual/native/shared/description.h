@@ -65,6 +65,7 @@ struct ChipDescription {
   std::string name;
   double clockMegahertz = 1000, launchCycles = 0, issueCycles = 0;
   double hostBytesPerCycle = 1, hostStartCycles = 0;
+  double linkBytesPerCycle = 0, linkLatency = 0; // 0: other chips are reached by way of the host
   uint32_t clusters = 1, coresPerCluster = 1;
   std::vector<MemoryDescription> memories;
   std::vector<EngineDescription> engines;

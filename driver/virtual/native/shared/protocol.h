@@ -17,7 +17,7 @@
 
 namespace vnpu {
 
-inline constexpr uint32_t ProtocolVersion = 3;
+inline constexpr uint32_t ProtocolVersion = 4;
 
 inline constexpr uint32_t DefaultQueue = 0;
 inline constexpr uint32_t ControlQueue = 1; // modules and housekeeping; not visible to users
@@ -33,26 +33,37 @@ inline constexpr uint32_t NoSlot = ~0u;
 inline constexpr uint32_t EventCount = 1 << 20;
 inline constexpr uint32_t TextBytes = 1024;
 inline constexpr uint32_t InlineBytes = 896;
+inline constexpr uint32_t GateCount = 256;
 inline constexpr uint32_t DescriptionBytes = 4096;
 
 enum class Kind : uint32_t {
-  CopyIn,       // payload -> target, `size` bytes with `checksum`
-  CopyOut,      // source -> slot
+  CopyIn,       // payload -> target, `size` bytes with `checksum`, on way `index`
+  CopyOut,      // source -> slot, on way `index`
   CopyOnDevice, // source -> target
   Fill,         // byte `value` -> target
   Record,       // time stamp number `value` of event `index`
   Wait,         // until queue `index` has completed `value` commands
+  Gate,         // until gate `index` is open for number `value`
   Launch,       // function `value` over `grid`, payload: the argument block
   // On the control queue:
   OpenQueue, // a thread for queue `index`
   Discard,   // payload: Extents whose contents are not needed any more
   Allocated, // on a chip with a description: `value` bytes at `target` are memory that kernels may use
   Released,  // those at `target` no more
+  Import,    // maps descriptor `index` of the library's process, of `value` bytes, at `target`
+  Unmap,     // ends the mapping of `value` bytes at `target`
+  Fail,      // payload: why launches fail from now on; none: they do not
   Piece,     // payload: the next bytes of a module
   Load,      // the module is complete; answer: its number as a uint64_t
   Unload,    // module `value`
   Symbol,    // payload: name in module `value`; answer: a SymbolAnswer
 };
+
+// The way of a copy: it takes other time on each.
+enum class Way : uint32_t { Host, Link };
+
+// Whether a command only waits for other queues or chips.
+inline bool waits(Kind kind) { return kind == Kind::Wait || kind == Kind::Gate; }
 
 enum class Misbehaviour : uint32_t { None, Corrupt, Drop, Hang, Die };
 
@@ -74,6 +85,11 @@ static_assert(sizeof(Command) == 88);
 // The seal of command `number` of a queue.
 inline uint64_t sealOf(const Command &command, uint64_t number, const void *payload) {
   return (Seal() << number).add(&command, offsetof(Command, seal)).add(payload, command.payloadBytes).value();
+}
+
+// What opens gate number `number`: the work on another chip is done, or that chip is lost.
+inline uint64_t sealOfGate(uint64_t number, bool lost) {
+  return (Seal() << number << uint64_t(lost)).value();
 }
 
 // An entry of a ring.
@@ -156,6 +172,7 @@ struct Header {
   alignas(64) std::atomic<uint32_t> slotEpoch; // incremented when one may have become free
   std::atomic<uint32_t> slotWaiters;
   SlotAnswer answers[SlotCount];
+  std::atomic<uint64_t> gates[GateCount]; // 0: closed; else `sealOfGate`
   Counters counters;
   std::atomic<uint64_t> launchCycles, fullQueueCycles;
   UnitCounters units[MostUnits];

@@ -180,6 +180,7 @@ public:
     // clang-format on
     if constexpr (requires(Device &device) { device.reset(); })
       numbers("reset", &Device::reset);
+    peers();
     kernels();
     type_.def_property_readonly("context",
                                 [](Device &device) { return reinterpret_cast<std::uint64_t>(&device); });
@@ -246,6 +247,33 @@ private:
           device.memcpy_dtoh(held.data, src, held.size, queue, std::move(held.keep));
         else
           device.memcpy_dtoh(held.data, src, held.size, queue);
+      });
+  }
+
+  void peers() {
+    constexpr Argument target{"dst", Code::InvalidPointer}, source{"src", Code::InvalidPointer};
+    constexpr Argument bytes{"size", Code::InvalidArgument}, stream{"stream", Code::InvalidArgument};
+    constexpr Argument event{"event", Code::InvalidArgument};
+    if constexpr (requires(Device &d, std::uint64_t n) { d.memcpy_peer(n, d, n, n, n); })
+      type_.def("memcpy_peer",
+                [=, fail = fail_](Device &device, pybind11::handle to, Device &peer, pybind11::handle from,
+                                  pybind11::handle size, pybind11::handle on) {
+                  const char *hook = "memcpy_peer";
+                  auto dst = number<std::uint64_t>(fail, device, hook, target, to);
+                  auto src = number<std::uint64_t>(fail, device, hook, source, from);
+                  auto count = number<std::uint64_t>(fail, device, hook, bytes, size);
+                  auto queue = number<std::uint64_t>(fail, device, hook, stream, on);
+                  pybind11::gil_scoped_release released;
+                  device.memcpy_peer(dst, peer, src, count, queue);
+                });
+    if constexpr (requires(Device &d, std::uint64_t n) { d.wait_peer_event(n, d, n); })
+      type_.def("wait_peer_event", [=, fail = fail_](Device &device, pybind11::handle on, Device &peer,
+                                                     pybind11::handle recorded) {
+        const char *hook = "wait_peer_event";
+        auto queue = number<std::uint64_t>(fail, device, hook, stream, on);
+        auto mark = number<std::uint64_t>(fail, device, hook, event, recorded);
+        pybind11::gil_scoped_release released;
+        device.wait_peer_event(queue, peer, mark);
       });
   }
 

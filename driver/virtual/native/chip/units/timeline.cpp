@@ -18,6 +18,8 @@ double Timeline::copyCycles(const Command &command) const {
   switch (command.kind) {
   case Kind::CopyIn:
   case Kind::CopyOut:
+    if (Way(command.index) == Way::Link && chip.linkBytesPerCycle > 0)
+      return (command.counted ? chip.linkLatency : 0) + bytes / chip.linkBytesPerCycle;
     return start + bytes / chip.hostBytesPerCycle;
   case Kind::CopyOnDevice:
     return start + 2 * inMemory;
@@ -30,7 +32,7 @@ double Timeline::copyCycles(const Command &command) const {
 
 void Timeline::begin(uint32_t queue, Kind kind) {
   std::lock_guard lock(mutex_);
-  if (kind != Kind::Wait && !active_++)
+  if (!waits(kind) && !active_++)
     queues_[queue].now = newest_;
 }
 
@@ -55,7 +57,7 @@ std::pair<uint64_t, uint64_t> Timeline::launch(uint32_t queue, double cycles) {
 void Timeline::completed(uint32_t queue, Kind kind, uint64_t count) {
   std::lock_guard lock(mutex_);
   Queue &own = queues_[queue];
-  active_ -= kind != Kind::Wait;
+  active_ -= !waits(kind);
   newest_ = std::max(newest_, own.now);
   own.count = count;
   own.done.push_back(own.now);
