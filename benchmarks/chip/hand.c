@@ -141,7 +141,7 @@ static void softmax_rows(const float *x, float *out, int64_t count, int64_t n) {
   const int64_t v = n / 256;
   tpk_npu_work(TPK_NPU_LOAD, count * v);
   tpk_npu_work(TPK_NPU_SIMPLE, 2 * (count * v + 8)); /* largest and total, and their merges */
-  tpk_npu_work(TPK_NPU_REARRANGE, 2 * (2 * count + 8) + 2 * count);
+  tpk_npu_work(TPK_NPU_REARRANGE, 2 * (2 * count + 8));
   tpk_npu_work(TPK_NPU_MULTIPLY, 2 * count * v);
   tpk_npu_work(TPK_NPU_SPECIAL, count * v);
   tpk_npu_work(TPK_NPU_DIVIDE, 1);

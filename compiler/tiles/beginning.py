@@ -15,6 +15,7 @@ from triton_porting_kit.compiler.dialect.npu import NpuBuffer, NpuDma, NpuMatrix
 from .ahead import with_nested, writes_global
 from .continuing import continue_early
 from .editing import SLT, Editor, origin
+from .finishing import finish_late
 from .loops import with_carried
 from .pipelining import Count, later, positions
 from .slices import Slice, copy, owner_in
@@ -30,7 +31,7 @@ def begin_early(editor: Editor, loop: Any, numbers: Sequence[tuple[Any, range]])
         if inner is not None and body == inner.regions[0].blocks[0]:
             made = continue_early(editor, loop, inner, rings)
             if made is not None:
-                return made
+                return finish_late(editor, made, inner)
     starts = [] if inner is None else _starts(block, inner)
     if not starts:
         return loop

@@ -5,8 +5,9 @@ widest vector has w bytes is therefore w / (the vector unit's bytes) instruction
 beside them, too, since the chip's loop would have as many fewer iterations. Loads and stores count their own bytes.
 Work is told before the next command, so
 that it lies between the right ones, and loops without commands are told as a whole. An expanded function of
-elements counts as one special instruction; a product that may be contracted with a sum, as one multiplication with it;
-a constant offset of an address, as nothing.
+elements counts as one special instruction; a product that may be contracted with a sum, as one multiplication with it.
+What counts as nothing: a loop's own number, and an address that is linear in it, which grows by the same number in each
+iteration; a scalar that is repeated for a vector instruction, which takes scalars, too.
 
 The loops are counted as the text that `LoopBuilder` writes, an operation on each line: parsing and printing them takes
 longer than counting.
@@ -28,6 +29,8 @@ _COMMAND = re.compile(rf"llvm\.call @{PREFIX}(?!reads\b|writes\b)")
 _OPERATION = re.compile(r'(?:(%\w+)(?::\d+)? = )?"?([\w.]+)')
 _VALUE = re.compile(r"%\w+")
 _CONSTANT = re.compile(r"^ *(%\w+) = arith\.constant (-?\d+) : \w+$", re.MULTILINE)
+_INDICES = re.compile(r"^ *(%\w+) = arith\.(addi|muli) (%\w+), (%\w+) : i64$", re.MULTILINE)
+_OWN_NUMBER = re.compile(r"scf\.for (%\w+) = ")
 _CONTRACTIBLE = re.compile(r"^ *(%\w+) = arith\.mulf .*fastmath<.*contract", re.MULTILINE)
 _LOOP = re.compile(r"scf\.for %\w+ = (%\w+(?:#\d+)?) to (%\w+(?:#\d+)?) step (%\w+(?:#\d+)?) ")
 _LOOP_TYPE = re.compile(r" : (\w+) \{$")
@@ -104,7 +107,9 @@ class _Counting:
         self._numbers = {name: int(number) for name, number in _CONSTANT.findall(text)}
         self._mentions = Counter(_VALUE.findall(text))
         addresses = [line.partition("=")[2] for line in self._lines if "llvm.getelementptr" in line]
-        self._in_addresses = Counter(_VALUE.findall(" ".join(addresses)))
+        self._offsets = _offsets(
+            text, Counter(_VALUE.findall(" ".join(addresses))), self._mentions, self._numbers
+        )
         self._contractible = set(_CONTRACTIBLE.findall(text))
         self._inserted: dict[int, list[str]] = {}
         self._tables: dict[tuple[int, ...], str] = {}
@@ -194,6 +199,8 @@ class _Counting:
                 functions.add(function[0])
             if kind in ("load", "store") and width:
                 pending[kind] += min(width, self._width)
+            elif operation.name == "vector.broadcast" and text.count("vector<") == 1:  # of a scalar
+                widest = max(widest, width)
             elif kind:
                 own[kind] += 1
                 widest = max(widest, width)
@@ -237,13 +244,8 @@ class _Counting:
         return _KINDS.get(name, "simple"), width
 
     def _is_offset(self, name: str, text: str) -> bool:
-        """Whether an operation adds a constant to an index for addresses alone."""
-        if name != "arith.addi" or "vector<" in text:
-            return False
-        result, *operands = _VALUE.findall(text)
-        if self._mentions[result] - 1 != self._in_addresses[result]:
-            return False
-        return any(value in self._numbers for value in operands)
+        """Whether an operation computes what addresses take as it is."""
+        return name in ("arith.addi", "arith.muli") and _VALUE.findall(text)[0] in self._offsets
 
     def _is_contracted(self, name: str, text: str) -> bool:
         """Whether a sum is computed with the product that it adds or subtracts."""
@@ -303,6 +305,32 @@ class _Counting:
         self._call(
             line, _SEVERAL, self._value(line, f"llvm.mlir.addressof @{symbol} : !llvm.ptr"), iterations
         )
+
+
+def _offsets(
+    text: str, in_addresses: Counter[str], mentions: Counter[str], numbers: Mapping[str, int]
+) -> set[str]:
+    """The indices that only addresses are computed from, and that are a value plus a number, or a loop's own number by
+    known factors.
+    """
+    found = _INDICES.findall(text)
+    uses = Counter(in_addresses)
+    alone = set()
+    for result, _, *operands in reversed(found):  # what uses a value stands behind it
+        if mentions[result] - 1 == uses[result]:
+            alone.add(result)
+            uses.update(operands)
+    linear = set(_OWN_NUMBER.findall(text))
+    free = set()
+    for result, name, *operands in found:
+        if not any(value in numbers for value in operands):
+            continue
+        grows = any(value in linear for value in operands)
+        if grows:
+            linear.add(result)
+        if result in alone and (grows or name == "addi"):
+            free.add(result)
+    return free
 
 
 _WIDTHS: dict[str, int] = {}

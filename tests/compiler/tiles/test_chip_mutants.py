@@ -54,10 +54,10 @@ def run_attention(device: VirtualChip) -> bool:
 
 
 KERNELS: dict[str, Run] = {"add": run_add, "matmul": run_matmul, "attention": run_attention}
-EQUIVALENT = {"attention": 4}
+EQUIVALENT = {"attention": 5}
 """Mutants that are right. The loop waits for later commands of the same channels: for keys, so that the waits for the
 query in front of it, and for the next one in the last iteration, are not needed; and for weights, so that stores are
-complete, and one copy of their buffer is enough.
+complete in both places where a program ends, and one copy of their buffer is enough.
 """
 CHANGES = {
     "wait": (r'^ *"tpk\.npu_wait".*\n', ""),

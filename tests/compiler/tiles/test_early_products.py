@@ -69,6 +69,54 @@ def test_programs_begin_before_others_of_any_length_end(
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-2, atol=2e-2)
     # Of the first product there are three: before the loop, for the next iteration, and for the next program.
     assert compiled.asm["tiles"].count('"tpk.npu_matrix"') == 4
+    # The result is stored in the next program's loop, or, if that has not begun, behind its own.
+    assert compiled.asm["tiles"].count('direction = "store"') == 2
+
+
+@triton.jit
+def with_row_sums(q, k, v, out, rows, N, D: tl.constexpr, B: tl.constexpr, WHOLE: tl.constexpr):
+    """Two results; with WHOLE, the second is a sum of both directions, which only the program itself computes."""
+    program = tl.program_id(0)
+    i, d = tl.arange(0, B), tl.arange(0, D)
+    query = tl.load(q + program * B * D + i[:, None] * D + d[None, :])
+    total = tl.zeros((B,), tl.float32)
+    sums = tl.zeros((B, D), tl.float32)
+    for start in range(0, N, B):
+        at = (start + i)[:, None] * D + d[None, :]
+        weights = tl.dot(query, tl.trans(tl.load(k + at)))
+        total += tl.sum(weights, 1)
+        sums = tl.dot(weights.to(tl.float16), tl.load(v + at), sums)
+    tl.store(out + program * B * D + i[:, None] * D + d[None, :], sums)
+    if WHOLE:
+        tl.store(rows + program * B + i, tl.sum(sums, 1))
+    else:
+        tl.store(rows + program * B + i, total * 2, mask=i < N)
+
+
+@pytest.mark.parametrize(("whole", "places"), [(False, 2), (True, 1)])
+@pytest.mark.parametrize("iterations", [0, 1, 3])
+def test_a_program_with_two_results_ends_in_the_next_one_s_loop(
+    device: VirtualChip, iterations: int, whole: bool, places: int
+) -> None:
+    programs, size, d = 19, 32, 16
+    q, k = small(programs, size, d, seed=0) / 4, small(96, d, seed=1) / 4
+    out = put(device, np.full(q.shape, -77, np.float32))
+    rows = put(device, np.full((programs, size), -77, np.float32))
+    n = iterations * size
+    compiled = with_row_sums[(programs,)](
+        put(device, q), put(device, k), put(device, k), out, rows, n, D=d, B=size, WHOLE=whole
+    )
+    keys = k[:n].astype(np.float32)
+    weights = q.astype(np.float32) @ keys.T
+    expected = weights.astype(np.float16).astype(np.float32) @ keys
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-3, atol=1e-2)
+    if whole:
+        np.testing.assert_allclose(rows.numpy(), expected.sum(2), rtol=1e-3, atol=5e-2)
+    else:
+        wanted = 2 * weights.sum(2)
+        wanted[:, n:] = -77
+        np.testing.assert_allclose(rows.numpy(), wanted, rtol=1e-3, atol=1e-2)
+    assert compiled.asm["tiles"].count('direction = "store"') == 2 * places
 
 
 def placed(**given: Any) -> str:
