@@ -167,22 +167,26 @@ _SOURCES = {"arith.cmpi": ("i32", "i64"), "arith.extui": ("i32",), "arith.extf":
 """The only element types of the operand with which an operation is refused."""
 
 
+_COMPARISONS = ("arith.cmpf", "arith.cmpi")
+
+
 def _comparison(operation: Any) -> Callable[[Lanes, Lanes], Lanes] | None:
-    if operation.name not in ("arith.cmpf", "arith.cmpi"):
+    if operation.name not in _COMPARISONS:
         return None
     return COMPARISONS.get((operation.name, operation.attributes["predicate"].value))
 
 
 def is_refused(operation: Any) -> bool:
     """Whether an operation is in the table, with the types that are refused. Indices and scalar bits are none."""
-    if operation.name in LOOPED:
+    name = operation.name
+    if name in LOOPED:
         return shape_of(operation.results[0]) is not None
-    if operation.name not in OPERATIONS and _comparison(operation) is None:
+    if name not in OPERATIONS and (name not in _COMPARISONS or _comparison(operation) is None):
         return False
     source = element_of(operation.operands[0])
     if source == "index" or "f64" in (source, element_of(operation.results[0])):
         return False
-    return source in _SOURCES.get(operation.name, (source,))
+    return source in _SOURCES.get(name, (source,))
 
 
 def rewrite(functions: Functions, operation: Any) -> None:

@@ -9,7 +9,7 @@ from triton_porting_kit.compiler.dialect.types import shape_of
 
 from .expansion import tensor_type
 from .nests import constant
-from .tile import UNKNOWN, Tile, sizes_of, zero
+from .tile import Tile, sizes_of, zero
 
 
 def load_memory(tile: Tile, kind: str, result: str) -> str:
@@ -22,9 +22,9 @@ def load_memory(tile: Tile, kind: str, result: str) -> str:
     else:
         _fill(tile, memory, kind)
         low, counts = tile.bounds()
-        layout = f"strided<[{', '.join(UNKNOWN for _ in tile.shape)}], offset: ?>"
-        source, source_kind = tile.part(view, view_kind, low, counts, layout)
-        dense = f"strided<[{', '.join(map(str, _dense(tile.shape)))}], offset: ?>"
+        source, source_kind = tile.part(view, view_kind, low, counts, tile.layout)
+        offset = "" if set(low) == {"0"} else ", offset: ?"
+        dense = f"strided<[{', '.join(map(str, _dense(tile.shape)))}]{offset}>"
         target, target_kind = tile.part(memory, kind, low, counts, dense)
         body.do(f"memref.copy {source}, {target} : {source_kind} to {target_kind}")
     return body.let(f"bufferization.to_tensor {memory} restrict writable : {kind} to {result}")

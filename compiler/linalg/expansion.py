@@ -92,8 +92,12 @@ class Functions:
         results: Sequence[str],
         body: Text,
         returned: Sequence[str],
+        types: Sequence[Any] | None = None,
     ) -> list[Any]:
-        """Call a function at the place of `operation`; its parameters are ``%a0``, ``%a1``, ... Returns the results."""
+        """Call a function at the place of `operation`; its parameters are ``%a0``, ``%a1``, ... Returns the results.
+
+        `types` are the types that `results` spells, where they are known.
+        """
         parameters = ", ".join(f"%a{i}: {value.type}" for i, value in enumerate(operands))
         ending = f"return {', '.join(returned)} : {', '.join(results)}" if results else "return"
         kinds = f" -> ({', '.join(results)})" if results else ""
@@ -105,7 +109,7 @@ class Functions:
             self._texts.append(f"func.func private @{name}{text}")
         call = ir.Operation.create(
             "func.call",
-            results=[ir.Type.parse(kind) for kind in results],
+            results=[ir.Type.parse(kind) for kind in results] if types is None else types,
             operands=list(operands),
             attributes={"callee": ir.FlatSymbolRefAttr.get(name)},
             loc=operation.location,

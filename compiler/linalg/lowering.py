@@ -58,6 +58,9 @@ EXPANSIONS: dict[str, Expansion] = {
 }
 """What each operation becomes. Operations of upstream's that are missing here stay."""
 
+_KEPT = ("arith.", "math.")
+"""Dialects whose operations stay, except for choices between pointers."""
+
 # Without the pipeline that the inliner would run on each function that it inlines.
 _INLINE = 'inline{default-pipeline=""},symbol-dce,cse,canonicalize{region-simplify=disabled}'
 _PASSES = f"builtin.module({_INLINE})"
@@ -87,19 +90,21 @@ def lower_to_linalg(module: Any, convention: Convention) -> None:
         rewriting.sign()
         _block(rewriting, rewriting.entry)
         _drop_uncalled(rewriting)
-        if convention.transposed_products:
+        if convention.transposed_products and not products.MAPS.keys().isdisjoint(rewriting.kept):
             products.take_transposed(kernel)
         if convention.executable:
             iree.enter(rewriting)
+        for view in module.body.operations:  # as passes expect; the parser verifies those that are added
+            view.operation.verify()
         rewriting.functions.add_to(module)
         if "tpk.structured" in module.operation.attributes:
             del module.operation.attributes["tpk.structured"]
-        module.operation.verify()
         mlir.run_passes(module, _GENERIC_PASSES if convention.element_wise_generic else _PASSES)
-        _refuse_leftovers(rewriting)
+        if any(name.startswith("llvm.") for name in rewriting.kept):
+            _refuse_leftovers(rewriting)
         if not convention.element_wise_generic:
             _apply_to_tensors(module, name)
-        _finish(_kernel_named(module, name), convention)
+        _finish(_kernel_named(module, name), rewriting)
         if convention.executable:
             iree.adapt(module)
 
@@ -132,13 +137,13 @@ def _kernel_named(module: Any, name: str) -> Any:
     )
 
 
-def _finish(kernel: Any, convention: Convention) -> None:
+def _finish(kernel: Any, rewriting: Rewriting) -> None:
     """Give a kernel's function the arguments and attributes that the convention adds."""
+    convention = rewriting.convention
     for name, text in convention.attributes:
         kernel.attributes[name] = ir.Attribute.parse(text)
     if convention.mix_mode:
-        names = _names_in(kernel)
-        multiplies = "linalg.matmul" in names or "linalg.batch_matmul" in names
+        multiplies = not products.MAPS.keys().isdisjoint(rewriting.kept)
         kernel.attributes["mix_mode"] = ir.StringAttr.get("mix" if multiplies else "aiv")
     if not convention.leading:
         return
@@ -180,20 +185,24 @@ def _drop_uncalled(rewriting: Rewriting) -> None:
 def _block(rewriting: Rewriting, block: Any) -> None:
     for view in list(block.operations):
         operation = view.operation
+        name = operation.name
+        if name.startswith(_KEPT) and name != "arith.select":
+            continue
         operation = pointers.enter(rewriting, operation)
         for region in operation.regions:
             for inner in region.blocks:
                 _block(rewriting, inner)
-        expansion = EXPANSIONS.get(operation.name)
-        if operation.name in ("func.call", tpk.Call.OPERATION_NAME):
+        expansion = EXPANSIONS.get(name)
+        if name in ("func.call", tpk.Call.OPERATION_NAME):
             calls.call(rewriting, operation, _block)
         elif expansion is not None:
             expansion(rewriting, operation)
-        elif operation.name.startswith("tpk.") and operation.name != tpk.Yield.OPERATION_NAME:
+        elif name.startswith("tpk.") and name != tpk.Yield.OPERATION_NAME:
             raise rewriting.unsupported(
                 operation, "upstream has no such operation", "express this line with other operations"
             )
         else:
+            rewriting.kept.add(name)
             kept = pointers.leave(rewriting, operation)
             if kept is not None and kept.name in products.MAPS:
                 _drop_attributes(kept)

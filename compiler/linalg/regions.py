@@ -142,12 +142,17 @@ def reduce(rewriting: Rewriting, operation: Any) -> None:
 
 def _end_reduce(rewriting: Rewriting, operation: Any, shape: Sequence[int], values: list[Any]) -> None:
     """Replace a reduction by tensors without the dimension, or by their only element."""
-    if len(shape) == 1:
-        body = Text()
-        extracted = [body.let(f"tensor.extract %a{i}[] : {value.type}") for i, value in enumerate(values)]
-        kinds = [str(result.type) for result in operation.results]
-        if shape_of(operation.results[0]) is None:
-            values = rewriting.functions.call(operation, "end_reduce", values, kinds, body, extracted)
+    if len(shape) == 1 and shape_of(operation.results[0]) is None:
+        values = [
+            ir.Operation.create(
+                "tensor.extract",
+                results=[result.type],
+                operands=[value],
+                loc=operation.location,
+                ip=ir.InsertionPoint(operation),
+            ).result
+            for value, result in zip(values, operation.results, strict=True)
+        ]
     rewriting.replace_by(operation, values)
 
 

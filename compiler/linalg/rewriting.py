@@ -30,6 +30,8 @@ class Rewriting:
         """The grid's sizes and the program's position, of the function that is rewritten."""
         self.called: dict[str, list[Any]] = {}
         """Functions that were called, and the types of their arguments."""
+        self.kept: set[str] = set()
+        """The names of operations that stayed, but for those of numbers."""
         self.numbers_as_masks = convention.llvm_19 and _multiplies(kernel)
         """Whether loops read masks as numbers."""
         self.messages: dict[str, str] = {}
@@ -49,11 +51,14 @@ class Rewriting:
         """Give the kernel the convention's signature: memrefs for pointers, then the grid and the position in it."""
         attributes = self.kernel.attributes
         given = attributes["arg_attrs"] if "arg_attrs" in attributes else ()  # noqa: SIM401 (MLIR's map has no `get`)
+        kinds: dict[str, Any] = {}
         for argument, named in zip(self.entry.arguments, given, strict=False):
             if "tpk.pointee" in named:
                 element = str(named["tpk.pointee"].value)
                 element = "i8" if element == "i1" else element  # a boolean takes a byte in memory
-                argument.set_type(ir.Type.parse(self.convention.pointer(element)))
+                if element not in kinds:
+                    kinds[element] = ir.Type.parse(self.convention.pointer(element))
+                argument.set_type(kinds[element])
         self.grid = self._add_grid(self.kernel, [])
 
     def _add_grid(self, function: Any, results: Sequence[Any]) -> list[Any]:
@@ -140,8 +145,9 @@ class Rewriting:
                 ip=ir.InsertionPoint(operation),
             )
             pointer = cast.result
-        operation.operands[op.position("base")] = pointer
-        op._groups = None
+        if pointer != op.base:
+            operation.operands[op.position("base")] = pointer
+            op._groups = None
 
     def argument_for(self, operation: Any, size: int) -> Any:
         """The first pointer argument whose elements have `size` bits or more."""
@@ -194,7 +200,8 @@ class Rewriting:
         if self._shift is not None:
             operands.append(self._shift)
             self._shift = None
-        values = self.functions.call(operation, label, operands, results, body, returned)
+        kinds = [result.type for result in operation.results]
+        values = self.functions.call(operation, label, operands, results, body, returned, kinds)
         self.replace_by(operation, values)
 
     def replace_by(self, operation: Any, values: Sequence[Any]) -> None:

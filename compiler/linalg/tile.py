@@ -43,8 +43,7 @@ class Tile:
         )
 
         # IREE allocates what has known strides that the type does not tell, for which it has no heap.
-        tells = bool(rewriting.convention.executable)
-        found = [constant(stride) if tells else None for stride in strides]
+        found = [constant(stride) for stride in strides]
         self._known_strides = [UNKNOWN if stride is None else str(stride) for stride in found]
 
     @property
@@ -76,11 +75,16 @@ class Tile:
     def bounds(self) -> tuple[list[str], list[str]]:
         """First indices in bounds, and how many, in each dimension."""
         body = self.body
-        low = [body.index(name) for name in self.low]
+        low = [
+            "0" if constant(first) == 0 else body.index(name)
+            for name, first in zip(self.low, self.op.low, strict=True)
+        ]
         zero = body.constant(0)
         counts = []
         for first, name in zip(low, self.high, strict=True):
-            difference = body.let(f"arith.subi {body.index(name)}, {first} : index")
+            difference = body.index(name)
+            if first != "0":
+                difference = body.let(f"arith.subi {difference}, {first} : index")
             counts.append(body.let(f"arith.maxsi {difference}, {zero} : index"))
         return low, counts
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from ctypes import c_uint32, c_void_p
 from dataclasses import dataclass
 from functools import cache
 
+from triton_porting_kit.driver.opencl import pocl
 from triton_porting_kit.driver.opencl.library import Library, open_library
 from triton_porting_kit.errors import ToolchainError
 
@@ -78,7 +80,11 @@ class DeviceInfo:
 
 @cache
 def _all() -> tuple[DeviceInfo, ...]:
-    library = open_library()
+    with pocl.prepared():
+        return tuple(_found(open_library()))
+
+
+def _found(library: Library) -> Iterator[DeviceInfo]:
     count = c_uint32(0)
     code = library.clGetPlatformIDs(0, None, count)
     if code not in _NO_DEVICES:
@@ -86,7 +92,6 @@ def _all() -> tuple[DeviceInfo, ...]:
     platforms = (c_void_p * count.value)()
     if count.value:
         library.check(library.clGetPlatformIDs(count.value, platforms, None), "listing platforms")
-    found = []
     for platform in platforms:
         name = library.string("clGetPlatformInfo", platform, 0x0902)
         if library.clGetDeviceIDs(platform, _ALL_DEVICES, 0, None, count) in _NO_DEVICES:
@@ -96,8 +101,7 @@ def _all() -> tuple[DeviceInfo, ...]:
             library.clGetDeviceIDs(platform, _ALL_DEVICES, count.value, devices, None),
             f"listing devices of {name}",
         )
-        found += [_info(device, name) for device in devices if device]
-    return tuple(found)
+        yield from (_info(device, name) for device in devices if device)
 
 
 def _info(device: int, platform: str) -> DeviceInfo:

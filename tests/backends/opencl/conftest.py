@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,11 +11,6 @@ import pytest
 import specializations
 
 from triton_porting_kit.driver.opencl import OpenCLDevice, has_platforms, platforms
-
-# PoCL was seen to abort when two processes used its cache at once, as tests in parallel may do.
-if "POCL_CACHE_DIR" not in os.environ:
-    os.environ["POCL_CACHE_DIR"] = tempfile.mkdtemp(prefix="tpk-pocl-")
-    atexit.register(shutil.rmtree, os.environ["POCL_CACHE_DIR"], ignore_errors=True)
 
 
 def _opened(folder: Path, sharing: str) -> Iterator[OpenCLDevice]:
