@@ -21,7 +21,7 @@ from triton_porting_kit.compiler.loops.memory import accesses, atomics, polls
 from triton_porting_kit.compiler.loops.npu import commands, elements, grid
 from triton_porting_kit.compiler.loops.reductions import reduce, scan
 from triton_porting_kit.compiler.loops.reductions.map import map_elements
-from triton_porting_kit.compiler.loops.shapes import microscaling, rearrange
+from triton_porting_kit.compiler.loops.shapes import hypercubes, microscaling, rearrange
 from triton_porting_kit.compiler.loops.state import Handler
 from triton_porting_kit.compiler.loops.tiles.lane_memory import zero
 from triton_porting_kit.compiler.loops.tiles.prefix_masks import prefix_mask
@@ -71,6 +71,16 @@ def _elementwise(entry: Entry) -> Handler:
                 lowering.define(definition, tensor)
 
     return handle
+
+
+def _exclusive_or(lowering: Lowering, operation: Operation) -> None:
+    if not hypercubes.exchange(lowering, operation):
+        _elementwise(OPERATIONS[operation.name])(lowering, operation)
+
+
+def _reduce(lowering: Lowering, operation: Operation) -> None:
+    if not hypercubes.halve(lowering, operation):
+        reduce.reduce(lowering, operation)
 
 
 def _constant(lowering: Lowering, operation: Operation) -> None:
@@ -183,6 +193,7 @@ def reshaped(lowering: Lowering, source: Tensor, shape: tuple[int, ...], operati
     dimensions = unit_reshape(source.shape, shape)
     if dimensions is not None:
         return Reindexed(shape, source, dimensions)
+    lowering.uses.end(source.definition, operation)
     return lowering.materialise(source, operation).reshaped(shape)
 
 
@@ -193,7 +204,8 @@ def _broadcast(lowering: Lowering, operation: Operation) -> None:
     source = lowering.tensor(operation.operands[0])
     added = set(operation.integers("dimensions"))
     kept: list[int | None] = [d for d in range(len(shape)) if d not in added]
-    lowering.define(definition, _reindexed(shape, source, kept))
+    few = hypercubes.spread(lowering, shape, source, kept)
+    lowering.define(definition, _reindexed(shape, source, kept) if few is None else few)
 
 
 def _transpose(lowering: Lowering, operation: Operation) -> None:
@@ -275,6 +287,7 @@ def _nothing(lowering: Lowering, operation: Operation) -> None:
 
 _UPSTREAM: dict[str, Handler] = {
     "arith.constant": _constant,
+    "arith.xori": _exclusive_or,
     "arith.index_cast": _scalar_cast,
     "arith.index_castui": _scalar_cast,
     "llvm.mlir.zero": _null,
@@ -309,7 +322,7 @@ _DIALECT: dict[type[Op[Any]], Handler] = {
     operations.AtomicRmw: atomics.read_modify_write,
     operations.AtomicCas: atomics.compare_and_swap,
     operations.AtomicPoll: polls.poll,
-    operations.Reduce: reduce.reduce,
+    operations.Reduce: _reduce,
     operations.Scan: scan.scan,
     operations.Map: map_elements,
     operations.Yield: _nothing,

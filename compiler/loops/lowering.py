@@ -373,7 +373,7 @@ class Lowering:
             straight = list(range(len(tensor.shape)))
             for index, operand in enumerate(tensor.operands):
                 dimensions = tensor.operand_dimensions(index)
-                if dimensions == straight:
+                if dimensions == straight or tensor.stays_in_chunk:
                     visit(operand, aligned, repeated)
                 else:
                     spread = any(d not in dimensions for d, size in enumerate(tensor.shape) if size > 1)

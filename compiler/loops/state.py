@@ -94,6 +94,15 @@ class Uses:
     def __init__(self) -> None:
         self.checked = False
         self._roots: dict[Def, frozenset[Operation]] = {}
+        self._ends: dict[Def, Operation] = {}
+
+    def end(self, definition: Def | None, operation: Operation) -> None:
+        """Say that an operation computes the value into scratch, where all later users read it; in another block than
+        the value's, where others may not, nothing is said.
+        """
+        if definition is not None and definition.block is operation.block:
+            self._ends[definition] = operation
+            self._roots.clear()
 
     def roots(self, definition: Def) -> frozenset[Operation]:
         """The operations, in the block that defines the value, in whose loops the value will be evaluated."""
@@ -112,7 +121,9 @@ class Uses:
                     found.add(user)  # the check evaluates its offsets and its mask, too
                 for result in user.results:
                     known = self._roots.get(result)
-                    if known is None:
+                    if result in self._ends:
+                        found.add(self._ends[result])
+                    elif known is None:
                         unknown.append(result)
                     else:
                         found |= known

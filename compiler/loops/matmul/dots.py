@@ -16,6 +16,7 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.matmul import small_products
 from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.panels import Left, Panel, Panels, Part, Strips
@@ -49,8 +50,11 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     k, n = b.shape[-2:]
     *batch, m, _ = c.shape
     product = product_for(lowering.target, a.element, b.element, (m, n, k), work)
-    left = product.pack_left(lowering, operation, a)
-    right = product.pack_right(lowering, operation, b)
+    there = {} if batch else {t: small_products.in_place(lowering, product, t) for t in (a, b)}
+    read_there = [(tensor, place) for tensor, place in there.items() if place is not None]
+    small_products.prefetch_next(lowering, operation, read_there)
+    left = there.get(a) or product.pack_left(lowering, operation, a)
+    right = there.get(b) or product.pack_right(lowering, operation, b)
     builder = lowering.builder
     from_zero = isinstance(c, Splat) and c.value.constant == 0
     if from_zero:

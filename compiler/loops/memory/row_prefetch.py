@@ -44,7 +44,7 @@ def ahead(
     for row in closure(inputs):
         # With another shape, a point of the store's loop does not say where in the row it is.
         if isinstance(row, Load) and row.walked and row.shape == stored and _is_row(row):
-            step = _step(lowering, row)
+            step = step_between_programs(lowering, row)
             if step is not None and step.constant != 0:
                 found.append((row, step))
     return found
@@ -72,7 +72,7 @@ def _is_row(load: Load) -> bool:
     )
 
 
-def _step(lowering: Lowering, load: Load) -> Value | None:
+def step_between_programs(lowering: Lowering, load: Load) -> Value | None:
     """How much a load's offset grows from one program to the next; None if not known."""
     op = None if load.definition is None else LoadOp.dyn_cast(load.definition.owner)
     if op is None:

@@ -112,7 +112,7 @@ def read_spaced(
     nothing = as_vector(builder, zero(builder, stored), lanes)
     found = nothing
     for first in range(0, spacing * lanes, lanes):
-        wanted = _flags(builder, [(first + lane) % spacing == 0 for lane in range(lanes)])
+        wanted = flags(builder, [(first + lane) % spacing == 0 for lane in range(lanes)])
         here = builder.address(pointer, [builder.i64(first)], stored)
         text = (
             f"llvm.intr.masked.load {here.name}, {wanted.name}, {nothing.name} {{alignment = {size} : i32}} : "
@@ -125,7 +125,8 @@ def read_spaced(
     return from_storage(builder, found, element)
 
 
-def _flags(builder: LoopBuilder, lanes: list[bool]) -> Value:
+def flags(builder: LoopBuilder, lanes: list[bool]) -> Value:
+    """A constant mask."""
     type = vector_type("i1", len(lanes))
     literal = ", ".join("true" if lane else "false" for lane in lanes)
     return builder.pure(f"arith.constant dense<[{literal}]> : {type}", type, ())

@@ -73,6 +73,8 @@ class Tensor:
     buffer: Buffer | None = None
     divides = False
     """Whether evaluating it takes a division (see `runs`)."""
+    stays_in_chunk = False
+    """Whether its operands are evaluated in the same chunk of lanes, although in other lanes of it."""
     asks_for_runs = False
     """Whether its elements are read in another way where its operands are runs."""
 
