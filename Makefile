@@ -12,7 +12,8 @@ RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/binar
   tests/backends/amd/test_amd_refusals.py tests/backends/amd/test_amd_conversions.py tests/compiler/structured/test_expected.py \
   tests/compiler/test_semantics_shapes.py tests/compiler/test_semantics_block_pointers.py \
   tests/conformance/registration tests/conformance/runtime tests/conformance/language tests/conformance/kernels \
-  tests/conformance/stress tests/conformance/mandatory tests/conformance/test_plugin.py tests/conformance/test_sessions.py
+  tests/conformance/stress tests/conformance/mandatory tests/conformance/test_plugin.py tests/conformance/test_sessions.py \
+  tests/conformance/test_bundled_profiles.py
 # The releases of torch that `make test-torch-releases` tries beside $(TORCH), each with the Triton that it asks for.
 TORCH_RELEASES ?= 2.11.0 2.12.0
 # Processes that run tests, as pytest-xdist is told it.
