@@ -1,4 +1,4 @@
-"""How much faster several threads are than one: what computes beside their number, what moves beside memory's gain."""
+"""How much faster several threads are than one, and beside what the machine's peak or memory gains by them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from .figures import Figure, ratio_of
 
 COMPUTES, MOVES = "arithmetic", "bandwidth"
 PAIR_BAR, COMPUTES_BAR, MOVES_BAR = 1.85, 0.85, 0.9
-"""The least gain of two threads; of more, beside their number; and of any, beside what memory gains."""
+"""The least gain of two threads; of more, beside what the peak gains; and of any, beside what memory gains.
+
+The peak of as many threads as a machine has CPUs is less than their number times that of one: two CPUs of a core share
+its units, and the clock is slower.
+"""
 
 Times = dict[tuple[str, int], Figure]
 
@@ -29,27 +33,29 @@ def scaling(figures: Iterable[Figure]) -> list[Figure]:
             continue
         limit = roofs[name, threads].note
         column = f"1 thread / {threads} threads"
-        bar = None if limit != COMPUTES else PAIR_BAR if threads == 2 else COMPUTES_BAR * threads
+        bar = PAIR_BAR if limit == COMPUTES and threads == 2 else None
         gain = ratio_of(one, several, "scaling", name, column, threads, bar)
         found.append(gain)
         if limit == MOVES:
-            found.append(_beside_memory(gain, ours, roofs))
+            found.append(_beside_roof(gain, ours, roofs, "of what memory gains", MOVES_BAR))
+        elif limit == COMPUTES and threads > 2:
+            found.append(_beside_roof(gain, ours, roofs, "of what the peak gains", COMPUTES_BAR))
     return found
 
 
-def _beside_memory(gain: Figure, ours: Times, roofs: Times) -> Figure:
-    """The gain over that of the triad of as many bytes, or over the number of threads where that is less.
+def _beside_roof(gain: Figure, ours: Times, roofs: Times, column: str, bar: float) -> Figure:
+    """The gain over that of the roof, or over the number of threads where that is less.
 
-    In caches of their own, triads gain more than their number; kernels that compute as well cannot.
+    In caches of their own, triads of as many bytes gain more than their number; kernels that compute as well cannot.
     """
     one, several = ((gain.name, 1), (gain.name, gain.threads))
     least = [roofs[key].value * ours[key].value for key in (one, several)]
-    memory = min(least[0] / least[1], gain.threads)
+    most = min(least[0] / least[1], gain.threads)
     return replace(
         gain,
-        column="of what memory gains",
-        value=gain.value / memory,
-        low=gain.low / memory,
-        high=gain.high / memory,
-        bar=MOVES_BAR,
+        column=column,
+        value=gain.value / most,
+        low=gain.low / most,
+        high=gain.high / most,
+        bar=bar,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.figures import Figure
 from benchmarks.run import THREAD_VARIABLES, command_line, environment, in_order
 from benchmarks.scaling import scaling
@@ -22,13 +24,17 @@ def roof(name: str, threads: int, value: float, limit: str) -> Figure:
     return Figure("kernels", name, "of the roof", threads, "x", value, value, value, less=False, note=limit)
 
 
-def test_what_computes_gains_by_the_number_of_threads() -> None:
-    figures = [figure("matmul", threads, 4.0 / threads) for threads in (1, 2, 16)]
-    figures += [roof("matmul", threads, 0.9, "arithmetic") for threads in (1, 2, 16)]
-    two, sixteen = scaling(figures)
+def test_what_computes_gains_beside_the_peak_and_two_threads_beside_one() -> None:
+    times = [figure("matmul", 1, 8.0), figure("matmul", 2, 4.0), figure("matmul", 16, 1.0)]
+    # The peak gains 8.8 times by 16 threads, as where two CPUs share a core's units.
+    roofs = [roof("matmul", 1, 0.8, "arithmetic"), roof("matmul", 2, 0.8, "arithmetic")]
+    roofs.append(roof("matmul", 16, 6.4 / 8.8, "arithmetic"))
+    two, sixteen, beside = scaling([*times, *roofs])
     assert (two.value, two.bar, two.met) == (2.0, 1.85, True)
-    assert (sixteen.value, sixteen.bar, sixteen.met) == (16.0, 13.6, True)
-    assert scaling([*figures[:2], figure("other", 2, 1.0)]) == []  # without a roof
+    assert (sixteen.value, sixteen.bar) == (8.0, None)
+    assert (beside.column, beside.bar, beside.met) == ("of what the peak gains", 0.85, True)
+    assert beside.value == pytest.approx(8 / 8.8)
+    assert scaling([*times[:2], figure("other", 2, 1.0)]) == []  # without a roof
 
 
 def test_what_moves_gains_beside_memory_and_no_more_than_threads() -> None:
