@@ -125,10 +125,11 @@ class Support:
         return words
 
     def _float_function(self, name: str, type: CppType, own: str) -> str:
-        """A function of floats that the language has: OpenCL C for vectors too."""
+        """A function of floats that the language has: OpenCL C for vectors too, but remainders."""
         arguments, builtin, opencl = FLOAT_FUNCTIONS[name]
         names = arguments.split()
-        if type.lanes and not self.dialect.spaces:
+        # PoCL 3.1 says that fmod(7.25, 1.0) is 0 for double8.
+        if type.lanes and not (self.dialect.spaces and name != "remainder_of"):
             return self._by_lane(name, {"T": type}, own, " ".join(f"{each}:T" for each in names))
         parameters = ", ".join(f"{type.name} {each}" for each in names)
         call = opencl if self.dialect.spaces else f"__builtin_{builtin}{'' if type.bits == 64 else 'f'}"

@@ -47,6 +47,12 @@ def add_one(X, n, B: tl.constexpr):
 
 
 @triton.jit
+def remainders(X, Y, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(X + i, tl.load(X + i) % tl.load(Y + i))
+
+
+@triton.jit
 def count(X):
     tl.atomic_add(X, 1)
 
@@ -218,3 +224,16 @@ def test_an_address_that_was_a_number(opencl: OpenCLDevice) -> None:
     x, out = np.arange(64, dtype=np.float32), DeviceArray.zeros(64, "float32", opencl)
     by_number[(1,)](DeviceArray.from_numpy(x, opencl), out, B=64)
     np.testing.assert_array_equal(out.numpy(), x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_remainders_of_vectors_are_exact(opencl: OpenCLDevice, dtype: str) -> None:
+    numbers = np.array(
+        [0, 1, -1.5, 2.2e-308, 1e-30, 1.7e308, -1e30, np.inf, np.nan, 3, 7.25, 2**53, 0.1, 5e-324, 1e10, -7]
+    )
+    with np.errstate(all="ignore"):
+        x, y = (each.ravel().astype(dtype) for each in np.meshgrid(numbers, numbers))
+        exact = np.fmod(x, y)
+    result = DeviceArray.from_numpy(x, opencl)
+    remainders[(1,)](result, DeviceArray.from_numpy(y, opencl), B=256)
+    np.testing.assert_array_equal(result.numpy(), exact)
