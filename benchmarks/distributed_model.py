@@ -56,12 +56,10 @@ def matmul_kernel(a, b, out, M, N, K, BLOCK: tl.constexpr, INNER: tl.constexpr):
 
 
 def all_reduce(algorithm: str, count: int, block: int, group: Group) -> None:
-    """Two of them; the second has its kernel's memory in use already."""
     collectives = Collectives(group, programs=PROGRAMS, block=block)
     x = group.zeros(count, "float32")
     out = group.zeros(count, "float32") if algorithm == "one_shot" else None
-    for _ in range(2):
-        collectives.all_reduce(x, out, algorithm=algorithm)
+    collectives.all_reduce(x, out, algorithm=algorithm)
 
 
 def products(m: int, k: int, n: int, group: Group) -> None:
