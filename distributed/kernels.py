@@ -87,7 +87,7 @@ def reduce_scatter_kernel(
 def one_shot_kernel(
     group, words, source, out, count, RANKS: tl.constexpr, SUM: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """Sum all of `source` over all ranks: every rank reads everything, in the same order, so that all get the same sums.
+    """Sum all of `source` over all ranks: every rank reads everything, in the same order, so that all get the same.
     `out` is other memory than `source`."""
     tpl.barrier_at(group, words + 2 * tl.program_id(0))
     end = _end(count, BLOCK)
