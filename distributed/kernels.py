@@ -28,11 +28,11 @@ def _end(count, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _sum_of_ranks(group, source, mask, RANKS: tl.constexpr, SUM: tl.constexpr):
-    """The sum of what `source` is on all ranks, in their order, so that every rank gets the same."""
-    total = tpl.get(group, source, 0, mask).to(SUM)
-    for peer in tl.static_range(1, RANKS):
-        total += tpl.get(group, source, peer, mask).to(SUM)
+def _sum_of_ranks(group, source, mask, first, RANKS: tl.constexpr, SUM: tl.constexpr):
+    """The sum of what `source` is on all ranks, in their order from `first` on."""
+    total = tpl.get(group, source, first, mask).to(SUM)
+    for step in tl.static_range(1, RANKS):
+        total += tpl.get(group, source, (first + step) % RANKS, mask).to(SUM)
     return total
 
 
@@ -73,11 +73,12 @@ def reduce_scatter_kernel(
 ):
     """Sum the part of `source`, of `count` elements, with this rank's number over all ranks, into `out`."""
     tpl.barrier_at(group, words + 2 * tl.program_id(0))
-    mine = source + tpl.rank(group) * count
+    me = tpl.rank(group)
+    mine = source + me * count
     end = _end(count, BLOCK)
     for start in range(_first(count, BLOCK), end, BLOCK):
         offsets = start + tl.arange(0, BLOCK)
-        total = _sum_of_ranks(group, mine + offsets, offsets < end, RANKS, SUM)
+        total = _sum_of_ranks(group, mine + offsets, offsets < end, me, RANKS, SUM)
         tl.store(out + offsets, total, mask=offsets < end)
     tpl.barrier_at(group, words + 2 * tl.program_id(0))
 
@@ -86,12 +87,13 @@ def reduce_scatter_kernel(
 def one_shot_kernel(
     group, words, source, out, count, RANKS: tl.constexpr, SUM: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """Sum all of `source` over all ranks: every rank reads everything. `out` is other memory than `source`."""
+    """Sum all of `source` over all ranks: every rank reads everything, in the same order, so that all get the same.
+    `out` is other memory than `source`."""
     tpl.barrier_at(group, words + 2 * tl.program_id(0))
     end = _end(count, BLOCK)
     for start in range(_first(count, BLOCK), end, BLOCK):
         offsets = start + tl.arange(0, BLOCK)
-        total = _sum_of_ranks(group, source + offsets, offsets < end, RANKS, SUM)
+        total = _sum_of_ranks(group, source + offsets, offsets < end, 0, RANKS, SUM)
         tl.store(out + offsets, total, mask=offsets < end)
     tpl.barrier_at(group, words + 2 * tl.program_id(0))
 
@@ -100,19 +102,23 @@ def one_shot_kernel(
 def two_shot_kernel(
     group, words, source, out, count, RANKS: tl.constexpr, SUM: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """Sum one part of `source` on each rank, and put it to every rank's `out`, which may be `source`."""
+    """Sum one part of `source` on each rank, and put it to every rank's `out`, which may be `source`.
+
+    Each rank reads from and writes to itself first, then the ranks behind it, so that no two use the same link at once.
+    """
     tpl.barrier_at(group, words + 2 * tl.program_id(0))
+    me = tpl.rank(group)
     part = tl.cdiv(count, RANKS)
-    begin = tl.minimum(tpl.rank(group) * part, count)
+    begin = tl.minimum(me * part, count)
     size = tl.minimum(part, count - begin)
     end = _end(size, BLOCK)
     for start in range(_first(size, BLOCK), end, BLOCK):
         inside = start + tl.arange(0, BLOCK)
         mask = inside < end
         offsets = begin + inside
-        total = _sum_of_ranks(group, source + offsets, mask, RANKS, SUM).to(out.dtype.element_ty)
-        for peer in tl.static_range(RANKS):
-            tpl.put(group, out + offsets, total, peer, mask)
+        total = _sum_of_ranks(group, source + offsets, mask, me, RANKS, SUM).to(out.dtype.element_ty)
+        for step in tl.static_range(RANKS):
+            tpl.put(group, out + offsets, total, (me + step) % RANKS, mask)
     tpl.barrier_at(group, words + 2 * tl.program_id(0))
 
 

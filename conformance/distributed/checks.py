@@ -164,7 +164,7 @@ def _lost(count: int, how: str) -> Callable[[Context], None]:
 )
 def _endless(context: Context) -> None:
     with _workers(context, 2) as workers:
-        workers.start(ranks.starve, 2, timeout=1.0)
+        workers.start(ranks.starve, 2, timeout=2.0)
         for found in (workers.answer(0), workers.answer(1)):
             for rank, least in enumerate((7, 8)):
                 text = f"rank {rank} waits in a kernel for element {rank} of allocation 1"

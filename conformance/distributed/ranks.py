@@ -177,6 +177,11 @@ def lose(group: Group, how: str) -> dict[str, Any]:
 def starve(group: Group) -> str:
     """Each rank waits for a signal that nobody sends, element r for rank r, to reach 7 + r."""
     signal, out = group.zeros(4, "int32"), group.zeros(1, "int32")
+    wait_kernel[(1,)](
+        group.context, signal[group.rank :], 0, out
+    )  # which may compile for longer than the timeout
+    group.device.synchronize(DEFAULT_STREAM)
+    group.barrier()
     try:
         wait_kernel[(1,)](group.context, signal[group.rank :], 7 + group.rank, out)
         group.device.synchronize(DEFAULT_STREAM)
