@@ -39,6 +39,8 @@ def section(others: Sequence[Sequence[Run]], here: Run, own: Iterable[Result]) -
         ),
         [_row(same) for same in others],
     )
+    if any(not run.facts.watched for runs in others for run in runs):
+        yield "Compile errors that packages caught were not kept by earlier runs of the other entries.\n"
     same = {_key(result) for result in own}
     for runs in others:
         known = same if runs[0].facts.backend == here.facts.backend else frozenset()
@@ -60,8 +62,16 @@ def _row(runs: Sequence[Run]) -> tuple[object, ...]:
         f"{100 * counts['right'] / max(total, 1):.1f} %",
         sum(counts[verdict] for verdict in FAULTS),
         *(counts[verdict] for verdict in ("package", "release", "gpu")),
-        sum(len(result.caught) for result in results(runs)),
+        _caught(runs, total),
     )
+
+
+def _caught(runs: Sequence[Run], total: int) -> str:
+    """How many compile errors packages caught, and of how many results that is known, if not of all."""
+    watched = [result for run in runs if run.facts.watched for result in run.results]
+    known = len(watched) + sum(sum(run.summary.values()) for run in runs if run.facts.watched)
+    count = sum(len(result.caught) for result in watched)
+    return str(count) if known == total else f"{count}, of {known} entries"
 
 
 def _place(runs: Sequence[Run]) -> str:

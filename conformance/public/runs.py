@@ -34,6 +34,8 @@ class Facts:
     """The day it began."""
     load: tuple[float, ...] = ()
     """The machine's load when its results were added: of 1, 5 and 15 minutes."""
+    watched: bool = True
+    """Whether its results have the compile errors that packages caught."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def _to_json(run: Run) -> dict[str, Any]:
         more = dict(_more(result))
         value = {"verdict": result.verdict, **more} if more else result.verdict
         found.setdefault(result.collection, {}).setdefault(result.entry, {})[result.variant] = value
-    facts = {name: value for name, value in asdict(run.facts).items() if value}
+    facts = {name: value for name, value in asdict(run.facts).items() if value or name == "watched"}
     summary = {"summary": dict(run.summary)} if run.summary else {}
     return {"facts": facts, **summary, "results": found}
 

@@ -183,6 +183,12 @@ def test_results_of_a_run_that_are_only_counted(tmp_path: Path) -> None:
     runs.write(kept, [*runs.read(kept), older])
     page.write([], target)
     assert "| cpu | EPYC | 2.9 | 2.0 | 4 | 3 | 75.0 % | 0 | 1 | 0 | 0 | 0 |" in target.read_text()
+    unwatched = runs.Run(runs.Facts("cpu", "EPYC", "2.9", "2.0", watched=False), (), {"right": 2})
+    runs.write(kept, [*runs.read(kept), unwatched])
+    page.write([], target)
+    assert (
+        "| cpu | EPYC | 2.9 | 2.0 | 6 | 5 | 83.3 % | 0 | 1 | 0 | 0 | 0, of 4 entries |" in target.read_text()
+    )
 
 
 @pytest.mark.parametrize(
