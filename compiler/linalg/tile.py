@@ -43,8 +43,9 @@ class Tile:
         )
 
         # IREE allocates what has known strides that the type does not tell, for which it has no heap.
-        found = [constant(stride) for stride in strides]
-        self._known_strides = [UNKNOWN if stride is None else str(stride) for stride in found]
+        self._known_strides = [
+            _known_stride(size, constant(stride)) for size, stride in zip(self.shape, strides, strict=True)
+        ]
 
     @property
     def layout(self) -> str:
@@ -59,10 +60,9 @@ class Tile:
     def view(self) -> tuple[str, str]:
         """The block of memory and its type, as if all of it were in bounds."""
         body = self.body
-        # LLVM 19 refuses a stride of 0. That of a dimension of one element does not matter.
         strides = [
-            known if known != UNKNOWN else body.constant(1) if size == 1 else body.index(stride)
-            for size, stride, known in zip(self.shape, self.strides, self._known_strides, strict=True)
+            body.index(stride) if known == UNKNOWN else known
+            for stride, known in zip(self.strides, self._known_strides, strict=True)
         ]
         kind = memref_type(self.shape, self.element, self.layout)
         sizes = ", ".join(map(str, self.shape))
@@ -138,6 +138,13 @@ class Tile:
 def sizes_of(counts: Sequence[str]) -> list[str]:
     """The sizes of a type for counts, which are numbers or names of values."""
     return [count if count.isdigit() else UNKNOWN for count in counts]
+
+
+def _known_stride(size: int, stride: int | None) -> str:
+    """A stride as in a type. LLVM 19 refuses 0; the stride of a dimension of one element does not matter."""
+    if size == 1 and not stride:
+        return "1"
+    return UNKNOWN if stride is None else str(stride)
 
 
 def _is_zero(value: Any) -> bool:
