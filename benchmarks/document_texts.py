@@ -77,7 +77,7 @@ WORKLOADS = """Of those that miss the target:
   keeps all logits.
 - A batched product of 32x32 matrices does 5 operations for each byte that it moves: memory limits it, and torch comes
   close to that limit.
-- A convolution as implicit GEMM packs its windows for each place of the filter, and torch packs them once.
+- A convolution as implicit GEMM gathers and packs its tiles anew for each place of the filter.
 """
 
 TAIL = """## Reproducing the figures
