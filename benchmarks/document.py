@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from .compiling import FRONT_END, STAGES
-from .document_texts import HEAD, INNER_LOOPS, SECTIONS, TAIL
+from .document_texts import HEAD, INNER_LOOPS, SECTIONS, TAIL, WORKLOADS
 from .figures import Figure, Results
 from .kinds import FOLDER, latest, read_kinds, title_of
 from .kinds_picture import NAME, picture
@@ -160,6 +160,7 @@ def workload_section(results: Results) -> Iterator[str]:
         + "".join(sorted({bar_text(f) for f in found if f.name == "geometric mean"}))
         + ".\n"
     )
+    yield WORKLOADS
 
 
 def _percent(figure: Figure) -> str:

@@ -72,6 +72,16 @@ SECTIONS = {
 }
 """What stands under the title of a group of figures."""
 
+WORKLOADS = """Of those that miss the target:
+
+- The linear layer with cross entropy goes over the weights, and over their gradient, once for each chunk of 64 rows, so
+  that the logits of all rows are never in memory. `torch in chunks` does the same in torch's operators; torch eager
+  keeps all logits.
+- A batched product of 32x32 matrices does 5 operations for each byte that it moves: memory limits it, and torch comes
+  close to that limit.
+- A convolution as implicit GEMM gathers and packs its tiles anew for each place of the filter.
+"""
+
 TAIL = """## Reproducing the figures
 
 ```sh

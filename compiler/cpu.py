@@ -1,7 +1,7 @@
 """The pipeline of the CPU reference, stage by stage.
 
-``import triton`` loads every registered backend. MLIR and LLVM are therefore imported by the stages that need
-them: a program that runs on another backend neither waits for them nor fails where they are missing.
+``import triton`` loads every registered backend. MLIR and LLVM are therefore imported by the first stage: a program
+that runs on another backend neither waits for them nor fails where they are missing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from triton_porting_kit import on_demand
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.toolchain import compat
@@ -58,6 +59,7 @@ class _Stages:
     work_items: int
 
     def ttir(self, module: Any, metadata: Metadata) -> Any:
+        on_demand.load(*(f"compiler.{part}" for part in ("ttir", "structured", "loops", "codegen")))
         from triton_porting_kit.compiler import ttir
 
         ttir.optimize(module)

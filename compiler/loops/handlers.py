@@ -10,18 +10,12 @@ from triton_porting_kit.compiler.dialect import Op, npu, operations
 from triton_porting_kit.compiler.loops.arithmetic import minifloats
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import CMPI, Entry
 from triton_porting_kit.compiler.loops.arithmetic.library import OPERATIONS
-from triton_porting_kit.compiler.loops.control import control_flow, host_calls
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.matmul import dots
-from triton_porting_kit.compiler.loops.memory import accesses, atomics, polls
-from triton_porting_kit.compiler.loops.npu import commands, elements, grid
-from triton_porting_kit.compiler.loops.reductions import reduce, scan
-from triton_porting_kit.compiler.loops.reductions.map import map_elements
-from triton_porting_kit.compiler.loops.shapes import hypercubes, microscaling, rearrange
+from triton_porting_kit.compiler.loops.memory import accesses
 from triton_porting_kit.compiler.loops.state import Handler
 from triton_porting_kit.compiler.loops.tiles.lane_memory import zero
 from triton_porting_kit.compiler.loops.tiles.prefix_masks import prefix_mask
@@ -34,6 +28,16 @@ from triton_porting_kit.compiler.loops.tiles.tensors import (
     Tensor,
     unit_reshape,
 )
+from triton_porting_kit.on_demand import function
+
+
+def _later(module: str, name: str) -> Handler:
+    """A handler below `compiler.loops`, whose module few kernels need."""
+    return function(f"compiler.loops.{module}", name)
+
+
+_exchange = function("compiler.loops.shapes.hypercubes", "exchange")
+_spread = function("compiler.loops.shapes.hypercubes", "spread")
 
 _BELOW = ("slt", "sge", "ult", "uge")
 """Comparisons that change where the left operand reaches the right one."""
@@ -74,13 +78,8 @@ def _elementwise(entry: Entry) -> Handler:
 
 
 def _exclusive_or(lowering: Lowering, operation: Operation) -> None:
-    if not hypercubes.exchange(lowering, operation):
+    if not _exchange(lowering, operation):
         _elementwise(OPERATIONS[operation.name])(lowering, operation)
-
-
-def _reduce(lowering: Lowering, operation: Operation) -> None:
-    if not hypercubes.halve(lowering, operation):
-        reduce.reduce(lowering, operation)
 
 
 def _constant(lowering: Lowering, operation: Operation) -> None:
@@ -204,7 +203,7 @@ def _broadcast(lowering: Lowering, operation: Operation) -> None:
     source = lowering.tensor(operation.operands[0])
     added = set(operation.integers("dimensions"))
     kept: list[int | None] = [d for d in range(len(shape)) if d not in added]
-    few = hypercubes.spread(lowering, shape, source, kept)
+    few = _spread(lowering, shape, source, kept)
     lowering.define(definition, _reindexed(shape, source, kept) if few is None else few)
 
 
@@ -299,14 +298,14 @@ _UPSTREAM: dict[str, Handler] = {
     "tensor.collapse_shape": _reshape,
     "tensor.empty": _empty,
     "tensor.extract": _extract,
-    "tensor.concat": rearrange.concat,
+    "tensor.concat": _later("shapes.rearrange", "concat"),
     "linalg.broadcast": _broadcast,
     "linalg.transpose": _transpose,
-    "linalg.matmul": dots.matmul,
-    "linalg.batch_matmul": dots.matmul,
-    "scf.for": control_flow.for_loop,
-    "scf.if": control_flow.if_else,
-    "scf.while": control_flow.while_loop,
+    "linalg.matmul": _later("matmul.dots", "matmul"),
+    "linalg.batch_matmul": _later("matmul.dots", "matmul"),
+    "scf.for": _later("control.control_flow", "for_loop"),
+    "scf.if": _later("control.control_flow", "if_else"),
+    "scf.while": _later("control.control_flow", "while_loop"),
     **dict.fromkeys(("scf.yield", "scf.condition", "func.return"), _nothing),
     "ub.poison": _poison,
 }
@@ -319,38 +318,38 @@ _DIALECT: dict[type[Op[Any]], Handler] = {
     operations.Store: accesses.store,
     operations.Gather: accesses.gather,
     operations.Scatter: accesses.store,
-    operations.AtomicRmw: atomics.read_modify_write,
-    operations.AtomicCas: atomics.compare_and_swap,
-    operations.AtomicPoll: polls.poll,
-    operations.Reduce: _reduce,
-    operations.Scan: scan.scan,
-    operations.Map: map_elements,
+    operations.AtomicRmw: _later("memory.atomics", "read_modify_write"),
+    operations.AtomicCas: _later("memory.atomics", "compare_and_swap"),
+    operations.AtomicPoll: _later("memory.polls", "poll"),
+    operations.Reduce: _later("shapes.hypercubes", "reduce_or_halve"),
+    operations.Scan: _later("reductions.scan", "scan"),
+    operations.Map: _later("reductions.map", "map_elements"),
     operations.Yield: _nothing,
-    operations.Join: rearrange.join,
-    operations.Split: rearrange.split,
-    operations.Unpack: microscaling.unpack,
-    operations.Repeat: microscaling.repeat,
-    operations.GatherAlong: rearrange.gather_along,
-    operations.Histogram: rearrange.histogram,
-    operations.Assert: host_calls.check,
-    operations.Print: host_calls.show,
-    npu.NpuBuffer: commands.buffer,
-    npu.NpuRead: commands.read,
-    npu.NpuWrite: commands.write,
-    npu.NpuDma: commands.dma,
-    npu.NpuGather: commands.gather,
-    npu.NpuScatter: commands.scatter,
-    npu.NpuMatrix: commands.matrix,
-    npu.NpuWait: commands.wait,
-    npu.NpuOrder: commands.order,
-    npu.NpuAnnounce: commands.announce,
-    npu.NpuPrograms: grid.programs,
-    npu.NpuProgram: grid.program,
-    npu.NpuElementLoad: elements.load,
-    npu.NpuElementStore: elements.store,
-    npu.NpuAtomicRmw: elements.read_modify_write,
-    npu.NpuAtomicCas: elements.compare_and_swap,
-    npu.NpuAtomicPoll: elements.poll,
+    operations.Join: _later("shapes.rearrange", "join"),
+    operations.Split: _later("shapes.rearrange", "split"),
+    operations.Unpack: _later("shapes.microscaling", "unpack"),
+    operations.Repeat: _later("shapes.microscaling", "repeat"),
+    operations.GatherAlong: _later("shapes.rearrange", "gather_along"),
+    operations.Histogram: _later("shapes.rearrange", "histogram"),
+    operations.Assert: _later("control.host_calls", "check"),
+    operations.Print: _later("control.host_calls", "show"),
+    npu.NpuBuffer: _later("npu.commands", "buffer"),
+    npu.NpuRead: _later("npu.commands", "read"),
+    npu.NpuWrite: _later("npu.commands", "write"),
+    npu.NpuDma: _later("npu.commands", "dma"),
+    npu.NpuGather: _later("npu.commands", "gather"),
+    npu.NpuScatter: _later("npu.commands", "scatter"),
+    npu.NpuMatrix: _later("npu.commands", "matrix"),
+    npu.NpuWait: _later("npu.commands", "wait"),
+    npu.NpuOrder: _later("npu.commands", "order"),
+    npu.NpuAnnounce: _later("npu.commands", "announce"),
+    npu.NpuPrograms: _later("npu.grid", "programs"),
+    npu.NpuProgram: _later("npu.grid", "program"),
+    npu.NpuElementLoad: _later("npu.elements", "load"),
+    npu.NpuElementStore: _later("npu.elements", "store"),
+    npu.NpuAtomicRmw: _later("npu.elements", "read_modify_write"),
+    npu.NpuAtomicCas: _later("npu.elements", "compare_and_swap"),
+    npu.NpuAtomicPoll: _later("npu.elements", "poll"),
 }
 
 HANDLERS: dict[str, Handler] = {

@@ -21,12 +21,11 @@ from triton_porting_kit.compiler.dialect.operations import (
     Scan,
     Split,
 )
+from triton_porting_kit.on_demand import function
 from triton_porting_kit.toolchain.mlir import ir
 
-from .assembly import inline_assembly
 from .diagnostics import fail
 from .elementwise import map_elementwise
-from .libraries import extern_elementwise
 from .matmuls import dot
 from .regions import with_region
 from .rewriter import Rewriter
@@ -213,8 +212,8 @@ HANDLERS: dict[str, Handler] = {
     "tt.precise_divf": _renamed("arith.divf"),
     "tt.approx_divf": _renamed("arith.divf"),
     "tt.fp_to_fp": _fp_to_fp,
-    "tt.extern_elementwise": extern_elementwise,
-    "tt.elementwise_inline_asm": inline_assembly,
+    "tt.extern_elementwise": function("compiler.structured.libraries", "extern_elementwise"),
+    "tt.elementwise_inline_asm": function("compiler.structured.assembly", "inline_assembly"),
     "tt.map_elementwise": map_elementwise,
     "tt.bitcast": _bitcast,
     "tt.cat": _cat,

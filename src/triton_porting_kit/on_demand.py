@@ -1,10 +1,11 @@
-"""Packages whose public names are loaded from their modules when they are first used.
+"""Names that are loaded from their modules when they are first used: those of packages, and functions of tables.
 
 ``import triton`` loads every registered backend, and a kernel that is in the cache needs little of them.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from collections.abc import Callable, Mapping
@@ -30,3 +31,33 @@ def names_of(package: str, where: Mapping[str, str]) -> Callable[[str], Any]:
         return value
 
     return __getattr__
+
+
+def function(module: str, name: str) -> Callable[..., Any]:
+    """The function of that name in a module below ``triton_porting_kit``, which is imported when it is first called.
+
+    For tables of which a kernel needs little: the rest of the modules costs a tenth of a first compilation.
+    """
+
+    def call(*arguments: Any) -> Any:
+        return getattr(importlib.import_module(f"triton_porting_kit.{module}"), name)(*arguments)
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = f"triton_porting_kit.{module}"
+    return call
+
+
+def load(*modules: str) -> None:
+    """Import modules below ``triton_porting_kit`` without collecting garbage meanwhile.
+
+    Imports make many objects and hardly any garbage, and a collection looks at everything that the process has
+    imported: 30 ms after ``import triton``.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        for module in modules:
+            importlib.import_module(f"triton_porting_kit.{module}")
+    finally:
+        if collects:
+            gc.enable()

@@ -9,7 +9,6 @@ from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.matmul import k_blocking
 from triton_porting_kit.compiler.loops.state import CarriedBuffers
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
 
@@ -79,6 +78,8 @@ def _widened(lowering: Lowering, value: Value) -> Value:
 
 def for_loop(lowering: Lowering, operation: Operation) -> None:
     """scf.for."""
+    from triton_porting_kit.compiler.loops.matmul import k_blocking  # few kernels have loops
+
     start, stop, step = (lowering.scalar(operand) for operand in operation.operands[:3])
     narrow = start.type
     if (

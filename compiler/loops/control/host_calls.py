@@ -11,7 +11,6 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.matmul.products import converted
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Point
 from triton_porting_kit.errors import SourceLocation
@@ -82,6 +81,8 @@ def show(lowering: Lowering, operation: Operation) -> None:
     for index, definition in enumerate(op.values):
         tensor = lowering.tensor(definition)
         if tensor.element in types.FLOAT8:
+            from triton_porting_kit.compiler.loops.matmul.products import converted  # few kernels print
+
             tensor = converted(tensor, "f32")
         text, name = data.text(heading(op, index)), data.text(shown_type(op, index, tensor.element))
         shape = data.table([len(tensor.shape), *tensor.shape])

@@ -14,6 +14,7 @@ from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.reductions.combinations import Combination
+from triton_porting_kit.compiler.loops.reductions.reduce import reduce
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import cost
@@ -266,6 +267,12 @@ def exchange(lowering: Lowering, operation: Operation) -> bool:
         lowering.materialise(kept, operation)
     lowering.define(operation.results[0], exchanged)
     return True
+
+
+def reduce_or_halve(lowering: Lowering, operation: Operation) -> None:
+    """Lower a reduction."""
+    if not halve(lowering, operation):
+        reduce(lowering, operation)
 
 
 def halve(lowering: Lowering, operation: Operation) -> bool:
