@@ -59,9 +59,9 @@ SECTIONS = {
     "launch": "An empty kernel with four arguments.",
     "scaling": (
         "The time with one thread over that with several. What is limited by memory stands beside the gain of a\n"
-        "triad over as many bytes, and with more than two threads what is limited by arithmetic beside the gain of the\n"
-        "peak, or beside the number of threads where that is less. Two CPUs of a core share its units, so the peak of\n"
-        "all CPUs of such a machine is about half of their number times that of one."
+        "triad over as many bytes, and with more than two threads what is limited by arithmetic beside the gain of\n"
+        "the peak, or beside the number of threads where that is less. Two CPUs of a core share its units, so the\n"
+        "peak of all CPUs of such a machine is about half of their number times that of one."
     ),
     "tiles": "All tile sizes of 32, 64 and 128 in each dimension, relative to the best.",
     "after torch": (
