@@ -67,6 +67,21 @@ def test_reductions_and_scans_of_a_row(items: int, n: int, opencl: OpenCLDevice)
     assert container.local_bytes > 0, "scratch is in local memory"
 
 
+@triton.jit
+def sums_before(X, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i, mask=i < n, other=0.0)
+    tl.store(X + i, tl.cumsum(x, 0) - x, mask=i < n)
+
+
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_a_scan_by_one_of_several_work_items(n: int, opencl: OpenCLDevice) -> None:
+    x = np.arange(1, n + 1, dtype=np.float32)
+    array = DeviceArray.from_numpy(x, opencl)
+    sums_before[(1,)](array, n, B=triton.next_power_of_2(n), work_items=8)
+    np.testing.assert_array_equal(array.numpy(), np.cumsum(x) - x)
+
+
 def test_barriers_of_sub_groups(opencl: OpenCLDevice) -> None:
     """Where the device has sub-groups, and a refusal where it has none."""
     x = np.random.default_rng(1).integers(-1000, 1000, 1024).astype(np.float32)
