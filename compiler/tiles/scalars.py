@@ -31,6 +31,7 @@ def load_by_core(module: Any, chip: ChipDescription) -> None:
             editor = Editor(function, chip)
             for read in _reads(function):
                 transfer = _transfer(read)
+                assert transfer is not None
                 buffer = read.operands[0].owner.operation
                 editor.before(transfer)
                 value = editor.create(
