@@ -15,17 +15,20 @@ from .passes import TILE_PASSES, TilePass
 from .place import plan
 from .plan import Plan
 from .room import room, surely_fits
+from .scalars import load_by_core, moved_scalars
 
 
 @dataclass(frozen=True)
 class Choice:
     """`raises`: products go to the matrix unit. `overlaps`: how much loops start early; None: nothing. `parts`: a piece
-    of a tile is at most the vector memory divided by this; 1: tiles are not split.
+    of a tile is at most the vector memory divided by this; 1: tiles are not split. `by_core`: the core loads scalars,
+    which have no buffers then.
     """
 
     raises: bool
     overlaps: Level | None
     parts: int = 1
+    by_core: bool = False
 
     @property
     def leaves_out(self) -> set[str]:
@@ -45,6 +48,7 @@ def choices(num_stages: int) -> Iterator[Choice]:
     for raises in (True, False):
         for level in levels:
             yield Choice(raises, level)
+        yield Choice(raises, None, by_core=True)
 
 
 def splitting(num_stages: int) -> Iterator[Choice]:
@@ -97,7 +101,8 @@ def tiled(
 class _Passed:
     """A module behind some passes. `split`: whether tiles were split; `ended`: they should have been, so nothing else
     has run. `raised`: whether there were products for the matrix unit. `less`: whether a lower level would take less
-    memory. `alike`: the choices that would have given the same module.
+    memory. `scalars`: whether there are scalars that the core could load itself. `alike`: the choices that would have
+    given the same module.
     """
 
     module: Any
@@ -105,6 +110,7 @@ class _Passed:
     ended: bool = False
     raised: bool = False
     less: bool = False
+    scalars: bool = False
     alike: set[Choice] = field(default_factory=set)
 
 
@@ -120,22 +126,27 @@ class _Trial:
     ) -> None:
         self._read, self._chip, self._num_stages = read, chip, num_stages
         self._passes = passes
-        self._begun: dict[tuple[bool, int], _Passed] = {}
+        self._begun: dict[tuple[bool, int, bool], _Passed] = {}
 
     def of(self, choice: Choice) -> _Passed:
         """Run the passes of a choice. The rest does not run if tiles should be split and are not."""
         names = list(self._passes)
         first = next((at for at, name in enumerate(names) if name in _BY_LEVEL), len(names))
-        begun = self._begun.get((choice.raises, choice.parts))
+        which = choice.raises, choice.parts, choice.by_core
+        begun = self._begun.get(which)
         if begun is None:
             begun = _Passed(self._read())
             self._run(begun, choice, names[:first])
-            self._begun[choice.raises, choice.parts] = begun
+            self._begun[which] = begun
         passed = replace(begun, module=copied(begun.module))
         self._run(passed, choice, names[first:])
         levels = [choice.overlaps] if choice.overlaps is None or passed.less else list(Level)
         raises = (True,) if passed.raised else (True, False)
-        passed.alike = {Choice(raised, level) for raised in raises for level in levels}
+        passed.alike = {
+            replace(choice, raises=raised, overlaps=level) for raised in raises for level in levels
+        }
+        if choice.overlaps is None and not passed.scalars:
+            passed.alike |= {Choice(raised, None, by_core=True) for raised in raises}
         return passed
 
     def _run(self, passed: _Passed, choice: Choice, names: Sequence[str]) -> None:
@@ -154,6 +165,10 @@ class _Trial:
                 passed.less = run(module, chip, choice.overlaps, self._num_stages) is not False
             else:
                 run(module, chip)
+            if name == "transfer":
+                passed.scalars = bool(moved_scalars(module))
+                if choice.by_core:
+                    load_by_core(module, chip)
 
 
 def _fits(module: Any, found: Plan, chip: ChipDescription, scratch: Callable[[Any, Plan], int]) -> bool:
