@@ -1,4 +1,4 @@
-"""The native caching allocator; see `native/pool.h`."""
+"""The native caching allocator, see `native/pool.h`, and what a device guard answers, see `native/answer.cpp`."""
 
 from typing import Any
 
@@ -28,3 +28,11 @@ class Pool:
     def reset_peaks(self) -> None: ...
     def statistics(self) -> dict[str, Count]: ...
     def snapshot(self) -> list[tuple[int, int, int, int, bool]]: ...
+
+class Answer:
+    def __init__(self, value: object, /) -> None: ...
+    def __call__(self) -> Any:
+        """The value. A pending exception is put aside."""
+
+    def take(self) -> BaseException | None:
+        """The exception that was last put aside, once."""

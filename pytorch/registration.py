@@ -23,6 +23,7 @@ from triton_porting_kit.pytorch import (
     serialization,
     storages,
 )
+from triton_porting_kit.pytorch._storage import Answer
 from triton_porting_kit.pytorch.device import module
 
 _UNNAMED = "privateuseone"
@@ -55,6 +56,7 @@ def register_device(backend: str, name: str) -> bool:
     torch._register_device_module(name, module)
     torch._C._acc.register_python_privateuseone_hook(_Hooks())
     torch._C._acc.register_python_privateuseone_device_guard(_Guard())
+    torch.autograd.Variable._execution_engine = _Engine()
     operators.register()
     serialization.register()
     modules.keep_shared_parameters()
@@ -87,6 +89,24 @@ class _Hooks(torch._C._acc.PrivateUse1Hooks):
         return True
 
 
+_DEVICE_TYPE = Answer(torch._C._autograd.DeviceType.PrivateUse1)
+
+
 class _Guard(torch._C._acc.DeviceGuard):
-    def type_(self) -> Any:
-        return torch._C._autograd.DeviceType.PrivateUse1
+    type_ = _DEVICE_TYPE
+
+
+class _Engine(type(torch.autograd.Variable._execution_engine)):  # type: ignore[misc]
+    """Torch's engine of gradients, which raises the exception that the device guard had to put aside.
+
+    Such exceptions are raised while torch traces a gradient, for instance if a result's size depends on values.
+    """
+
+    def run_backward(self, *args: Any, **kwargs: Any) -> Any:
+        _DEVICE_TYPE.take()
+        try:
+            return super().run_backward(*args, **kwargs)
+        except SystemError:
+            if exception := _DEVICE_TYPE.take():
+                raise exception from None
+            raise

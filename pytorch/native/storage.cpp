@@ -4,6 +4,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "answer.h"
 #include "dlpack.h"
 #include "pool.h"
 
@@ -284,15 +285,20 @@ PyType_Spec spec = {"triton_porting_kit.pytorch._storage.Pool", sizeof(PoolObjec
 PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_storage", nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
 
+/// Add a new reference to a type, or null, to a module.
+bool add(PyObject *module, const char *name, PyObject *type) {
+  if (type && PyModule_AddObject(module, name, type) == 0)
+    return true;
+  Py_XDECREF(type);
+  return false;
+}
+
 } // namespace
 
 PyMODINIT_FUNC PyInit__storage() {
   PyObject *module = PyModule_Create(&definition);
-  PyObject *type = module ? PyType_FromSpec(&spec) : nullptr;
-  if (!type || PyModule_AddObject(module, "Pool", type)) {
-    Py_XDECREF(type);
-    Py_XDECREF(module);
-    return nullptr;
-  }
-  return module;
+  if (module && add(module, "Pool", PyType_FromSpec(&spec)) && add(module, "Answer", answer_type()))
+    return module;
+  Py_XDECREF(module);
+  return nullptr;
 }

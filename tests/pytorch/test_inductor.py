@@ -105,3 +105,20 @@ def test_caches_depend_on_the_kit(chip: Any) -> None:
     assert details.torch_version.startswith(stock)
     assert len(details.torch_version) == len(stock) + 32
     assert callable(codecache.torch_key.set)  # compile workers call it
+
+
+def test_a_gradient_whose_size_depends_on_values(chip: Any) -> None:
+    """Tracing it raises an exception within torch's engine, and operators run one by one then."""
+    x, values = torch.randn(5, 5), torch.randn(5)
+    mask = torch.eye(5, dtype=torch.bool)
+
+    def written(x: torch.Tensor, mask: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return torch.index_put(x, (mask,), values)
+
+    def gradients(function: Any, device: str) -> list[torch.Tensor]:
+        leaves = [t.to(device).requires_grad_() for t in (x, values)]
+        (function(leaves[0], mask.to(device), leaves[1]) ** 2).sum().backward()
+        return [t.grad.cpu() for t in leaves]
+
+    for ours, theirs in zip(gradients(torch.compile(written), NAME), gradients(written, "cpu"), strict=True):
+        torch.testing.assert_close(ours, theirs)
