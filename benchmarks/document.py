@@ -11,7 +11,7 @@ import typer
 from .compiling import FRONT_END, STAGES
 from .document_texts import HEAD, INNER_LOOPS, SECTIONS, TAIL, WORKLOADS
 from .figures import Figure, Results
-from .kinds import FOLDER, latest, read_kinds, title_of
+from .kinds import FOLDER, fullest, read_kinds, title_of
 from .kinds_picture import NAME, picture
 from .measure import OURS
 from .report import bar_text, verdict
@@ -282,7 +282,7 @@ def figure_table(figures: Iterable[Figure]) -> Iterator[str]:
 
 def many_threads_sections(kinds: Mapping[str, Results]) -> Iterator[str]:
     """Kernels and gains of the machines with more threads than two, if the page is about another one."""
-    name, _ = latest(kinds.items())
+    name, _ = fullest(kinds.items())
     for other, results in kinds.items():
         if other == name or max(_threads(results), default=0) <= 2:
             continue
@@ -331,8 +331,8 @@ def kinds_section(kinds: Mapping[str, Results]) -> Iterator[str]:
             for name, results in kinds.items()
         ),
     )
-    name, _ = latest(kinds.items())
-    yield f"The rest of this page is about {title_of(name)}, which was measured last.\n"
+    name, _ = fullest(kinds.items())
+    yield f"The rest of this page is about {title_of(name)}, which has the most figures.\n"
 
 
 def _met(results: Results) -> str:
@@ -342,7 +342,7 @@ def _met(results: Results) -> str:
 
 def document(kinds: Mapping[str, Results], plots: Iterable[str]) -> str:
     """The whole page."""
-    _, results = latest(kinds.items())
+    _, results = fullest(kinds.items())
     parts: list[str] = [HEAD, *kinds_section(kinds)]
     for section in (
         machine_section,

@@ -83,6 +83,6 @@ def read_kinds(folder: Path = FOLDER) -> dict[str, Results]:
     return {path.stem: Results.read(path) for path in sorted(folder.glob("*.json"))}
 
 
-def latest(kinds: Iterable[tuple[str, Results]]) -> tuple[str, Results]:
-    """The results that were measured last; of one day, those with the most figures."""
-    return max(kinds, key=lambda kind: (str(kind[1].about["date"]), len(kind[1].figures), kind[0]))
+def fullest(kinds: Iterable[tuple[str, Results]]) -> tuple[str, Results]:
+    """The results with the most figures; of as many, those that were measured last."""
+    return max(kinds, key=lambda kind: (len(kind[1].figures), str(kind[1].about["date"]), kind[0]))
