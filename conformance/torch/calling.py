@@ -28,6 +28,8 @@ class Reference:
     """The elements are not specified."""
     indices: int = -1
     """The result that holds indices of elements that may be equal, of which any is right. Negative: none."""
+    computed_in: Any = None
+    """The type that operators compute in under autocast."""
 
 
 class Refused(Exception):
@@ -136,20 +138,21 @@ def comparisons(found: Any, expected: Reference) -> Iterator[tuple[str, Comparis
     for number, (one, near, exact) in enumerate(zip(actual, same, wide, strict=True)):
         if isinstance(near, torch.Tensor):
             form_only = expected.form_only or number == expected.indices
-            yield f"result {number}", _compare(one, near, exact, form_only, expected.random)
+            yield f"result {number}", _compare(one, near, exact, form_only, expected)
         elif isinstance(near, bool | int) and not expected.random:
             differ = int(one != near)
             yield f"result {number}", Comparison(1, differ, "equal", actual=repr(one), expected=repr(near))
 
 
-def _compare(one: Any, near: Any, exact: Any, form_only: bool, random: bool) -> Comparison:
+def _compare(one: Any, near: Any, exact: Any, form_only: bool, expected: Reference) -> Comparison:
     import torch
 
     if form_only:
         return oracle.compare_form(one, near)
-    if random:
+    if expected.random:
         return oracle.compare_random(one, near)
-    return oracle.compare(one, near, exact if isinstance(exact, torch.Tensor) else None)
+    wide = exact if isinstance(exact, torch.Tensor) else None
+    return oracle.compare(one, near, wide, expected.computed_in)
 
 
 # --- failures of torch's own -------------------------------------------------------------------------

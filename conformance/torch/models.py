@@ -55,7 +55,8 @@ class Body:
             with fallbacks.counted():
                 found = self._on_device(network.float(), data, device)
             fallbacks.record()
-        for what, comparison in calling.comparisons(found, Reference(same, wide)):
+        expected = Reference(same, wide, computed_in=torch.bfloat16 if self.bfloat16 else None)
+        for what, comparison in calling.comparisons(found, expected):
             context.compare(what, comparison)
 
     def _on_device(self, network: Any, data: Any, device: str) -> Any:

@@ -19,6 +19,26 @@ def test_the_error_of_the_cpu_is_the_measure() -> None:
     assert oracle.compare((wide - 5e-4).float(), wide.float(), wide).differ == 100
 
 
+def test_what_is_exact_does_not_lessen_the_measure() -> None:
+    """As rows of zeros in the gradient of an embedding."""
+    wide = torch.zeros(100, 4, dtype=torch.float64)
+    wide[:2] = torch.linspace(1, 2, 8, dtype=torch.float64).reshape(2, 4)
+    same = (wide + 1e-4 * (wide > 1)).float()  # the first one is exact
+    off = wide.clone()
+    off[0, 0] += 5e-4
+    assert oracle.compare(off.float(), same, wide).differ == 0
+    off[0, 0] += 5e-4
+    assert oracle.compare(off.float(), same, wide).differ == 1
+
+
+def test_autocast_has_the_tolerance_of_its_type() -> None:
+    wide = torch.linspace(1, 2, 100, dtype=torch.float64)
+    near = (wide * 1.01).float()
+    assert oracle.compare(near, wide.float(), wide).differ == 100
+    assert oracle.compare(near, wide.float(), wide, torch.bfloat16).differ == 0
+    assert oracle.compare((wide * 1.03).float(), wide.float(), wide, torch.bfloat16).differ == 100
+
+
 def test_one_wrong_element_is_found() -> None:
     wide = torch.rand(50, dtype=torch.float64)
     actual = wide.float()
