@@ -169,13 +169,19 @@ class Halved(Tensor):
         return result
 
 
-class Spread(Reindexed):
-    """A few elements, spread over a hypercube along its other dimensions: which one is chosen by bits of the place."""
+class Spread(Tensor):
+    """A few elements, spread over a hypercube along its other dimensions: which one is chosen by bits of the place.
+
+    It is no `Reindexed`: where dimensions were joined, no dimension says along which of them the elements are equal.
+    """
 
     def __init__(self, shape: tuple[int, ...], operand: Tensor, dimensions: list[int | None]) -> None:
-        super().__init__(shape, operand, dimensions)
+        super().__init__(shape, operand.element, (operand,))
         strides = row_major(shape)
         self._bits = [0 if d is None else strides[d] for d in dimensions]
+
+    def operand_dimensions(self, index: int) -> list[int | None]:
+        return [None] * len(self._bits)
 
     def joins(self, dimension: int) -> Iterable[JoinAt] | None:
         return ()
