@@ -24,7 +24,7 @@ from triton_porting_kit.errors import BuiltWithAnotherKit
 
 VNPU = Path(__file__).resolve().parents[2] / "driver" / "virtual" / "include" / "vnpu.h"
 
-INTERFACES = {1: "60a7e602c94de64c"}
+INTERFACES = {1: "60a7e602c94de64c", 2: "dad7a85835886353"}
 """By `DEVICE_INTERFACE`, the digest of the declarations. If it differs, increase the number and add a line: programs that
 were compiled against the old declarations do not fit the new ones."""
 

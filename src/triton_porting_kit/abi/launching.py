@@ -7,7 +7,7 @@ from enum import IntEnum
 from triton_porting_kit import errors
 from triton_porting_kit.errors import DeviceError, PortingKitError
 
-DEVICE_INTERFACE = 1
+DEVICE_INTERFACE = 2
 """The version of what compiled devices share with the kit: the launch routine, the codes below, and the C API of the
 virtual NPU. A device that was built with another version is refused. Tests fail if one of them changes without it."""
 BUILT_WITH = "tpk_built_with"

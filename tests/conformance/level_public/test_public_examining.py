@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_programs_that_store_to_the_same_place(found: list[str]) -> None:
     x, y = torch.randn(100), torch.zeros(100)
     overlapping[(7,)](x, y, 100, BLOCK=32)
     (text,) = found
-    assert "byte 64 of argument 'Y' depends on the order" in text
+    assert re.search(r"byte 6[4-7] of argument 'Y' depends on the order", text)  # the first that differs
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -16,7 +16,7 @@ inline constexpr char PointersSuffix[] = "__pointers";
 inline constexpr char ChipSuffix[] = "__chip";
 
 /// The version of what compiled devices share with the kit, and the kit's release. Bound classes keep both.
-inline constexpr std::int32_t DeviceInterface = 1;
+inline constexpr std::int32_t DeviceInterface = 2;
 inline constexpr char KitRelease[] = "0.1.0";
 inline constexpr char BuiltWith[] = "tpk_built_with";
 
