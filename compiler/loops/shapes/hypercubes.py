@@ -79,6 +79,15 @@ def by_lanes(
     return total
 
 
+def by_places(
+    evaluation: Evaluation, shape: Sequence[int], point: Point, chunk: Callable[[Value, int], Value]
+) -> Value:
+    """The elements at a point by `chunk`, of a place and a number of lanes that follow it in row-major order."""
+    width, place = point.width if point.axis >= 0 else 1, place_of(evaluation, shape, point)
+    follows = width == 1 or (row_major(shape)[point.axis] == 1 and is_aligned(evaluation, place, width))
+    return chunk(place, width) if follows else by_lanes(evaluation, shape, point, lambda at: chunk(at, 1))
+
+
 class Exchanged(Tensor):
     """The elements on the other side of a dimension of two: those with the other index along it.
 
@@ -98,20 +107,15 @@ class Exchanged(Tensor):
         return self.operands_join(dimension)
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
-        builder, (source,) = evaluation.builder, self.operands
-        strides, width = row_major(self.shape), point.width if point.axis >= 0 else 1
-        place = place_of(evaluation, self.shape, point)
+        return by_places(
+            evaluation, self.shape, point, lambda place, width: self._other(evaluation, place, width)
+        )
 
-        def other(place: Value, width: int) -> Value:
+    def _other(self, evaluation: Evaluation, place: Value, width: int) -> Value:
+        builder, (source,) = evaluation.builder, self.operands
+        if self._distance >= width:
             there = builder.binary("arith.xori", place, builder.i64(self._distance))
             return evaluation.at(source, at_place(self.shape, there, width, evaluation))
-
-        if width == 1:
-            return other(place, 1)
-        if strides[point.axis] != 1 or not is_aligned(evaluation, place, width):
-            return by_lanes(evaluation, self.shape, point, lambda place: other(place, 1))
-        if self._distance >= width:
-            return other(place, width)
         value = evaluation.at(source, at_place(self.shape, place, width, evaluation))
         return _permuted(evaluation, value, [lane ^ self._distance for lane in range(width)])
 
@@ -132,12 +136,11 @@ class Halved(Tensor):
         return ()
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
-        width = point.width if point.axis >= 0 else 1
-        place = place_of(evaluation, self.shape, point)
-        if width == 1:
-            return self._pair(evaluation, place, 1)
-        if row_major(self.shape)[point.axis] != 1 or not is_aligned(evaluation, place, width):
-            return by_lanes(evaluation, self.shape, point, lambda place: self._pair(evaluation, place, 1))
+        return by_places(
+            evaluation, self.shape, point, lambda place, width: self._half(evaluation, place, width)
+        )
+
+    def _half(self, evaluation: Evaluation, place: Value, width: int) -> Value:
         if self._distance >= width:
             return self._pair(evaluation, place, width)
         builder = evaluation.builder
@@ -187,13 +190,9 @@ class Spread(Tensor):
         return ()
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
-        width = point.width if point.axis >= 0 else 1
-        place = place_of(evaluation, self.shape, point)
-        if width == 1:
-            return self._chosen(evaluation, place, 1)
-        if row_major(self.shape)[point.axis] != 1 or not is_aligned(evaluation, place, width):
-            return by_lanes(evaluation, self.shape, point, lambda place: self._chosen(evaluation, place, 1))
-        return self._chosen(evaluation, place, width)
+        return by_places(
+            evaluation, self.shape, point, lambda place, width: self._chosen(evaluation, place, width)
+        )
 
     def _chosen(self, evaluation: Evaluation, place: Value, width: int) -> Value:
         builder, (source,) = evaluation.builder, self.operands
