@@ -97,9 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Try the faults. Returns 0 if enough of them are found and none is found in the unchanged sources."""
     parser = argparse.ArgumentParser(description="Plant faults in kernels of several ranks.")
     parser.add_argument("--select", default="*", help="a pattern of names")
+    parser.add_argument("--part", default="0/1", metavar="K/N", help="every N-th fault, from fault K on")
     parser.add_argument("--list", action="store_true", help="print the names only")
     given = parser.parse_args(arguments)
-    chosen = [fault for fault in faults() if fnmatch.fnmatchcase(fault.name, given.select)]
+    part, parts = (int(number) for number in given.part.split("/"))
+    chosen = [fault for fault in faults() if fnmatch.fnmatchcase(fault.name, given.select)][part::parts]
     if given.list:
         print("\n".join(f"{fault.name}  {fault.sentence}" for fault in chosen))
         return 0

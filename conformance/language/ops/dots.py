@@ -154,8 +154,9 @@ def _result(a: Array, b: Array, c: Array, accumulator: Kind, precision: str) -> 
     products = np.abs(wide[0]) @ np.abs(wide[1])
     scale = products + np.abs(wide[2])
     working = accumulator.precision
-    stored = np.maximum(np.abs(exact), 2.0**accumulator.lowest_exponent) * 2.0**-accumulator.precision
-    allowed = (a.shape[-1] + 2) * 2.0**-working * scale + stored
+    normal = 2.0**accumulator.lowest_exponent  # below it, the unit stays the same
+    stored = np.maximum(np.abs(exact), normal) * 2.0**-working
+    allowed = (a.shape[-1] + 2) * 2.0**-working * np.maximum(scale, normal) + stored
     if precision in NARROWED:
         allowed = allowed + 2 * 2.0 ** -NARROWED[precision] * products
     return Result(accumulator, exact, allowed=allowed)
