@@ -262,6 +262,8 @@ class Lowering:
 
         def forget() -> None:
             tensor.buffer = before
+            if before is None and tensor.definition is not None:
+                self.uses.reopen(tensor.definition)
 
         self.builder.at_end(forget)
 
@@ -364,9 +366,11 @@ class Lowering:
             if cost(tensor, costs) >= EXPENSIVE and not is_run(self.builder, self.target, tensor):
                 again = operation is not None and self.needed_after(tensor, operation)
                 again = again and tensor is not self._filled
-                if again and aligned and tensor.shape == shape:
+                if operation is not None and again and aligned and tensor.shape == shape:
                     kept[tensor] = self.scratch.allocate(tensor.shape, tensor.element)
-                    # Its operands are evaluated in this loop all the same.
+                    if shape:
+                        self.uses.end(tensor.definition, operation)
+                    # Its operands are evaluated in this loop all the same, but not again after it.
                 elif (again or repeated) and tensor.shape:
                     self.materialise(tensor, operation)
                     return

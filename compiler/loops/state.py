@@ -104,6 +104,11 @@ class Uses:
             self._ends[definition] = operation
             self._roots.clear()
 
+    def reopen(self, definition: Def) -> None:
+        """Take back `end`: later users evaluate the value again."""
+        if self._ends.pop(definition, None):
+            self._roots.clear()
+
     def roots(self, definition: Def) -> frozenset[Operation]:
         """The operations, in the block that defines the value, in whose loops the value will be evaluated."""
         pending = [] if definition in self._roots else [definition]

@@ -28,6 +28,8 @@ def lowered(kernel: Any, target: CpuTarget | None = None, **constexprs: Any) -> 
         (sample_loops.chain, 0),
         # The exponentials, which the division needs again.
         (sample_loops.used_twice, BYTES),
+        # The last exponentials only: the others are not needed again.
+        (sample_loops.chain_used_twice, BYTES),
         # Both stores are done in one loop.
         (sample_loops.loaded_before_a_store, 0),
         (sample_loops.loaded_before_an_atomic, BYTES),
