@@ -42,7 +42,7 @@ def mlir_artefact(module: Any, *, lines: bool = True) -> Parsed:
     kernel.
     """
     verify(module)
-    return Parsed(str(module.operation.get_asm(enable_debug_info=lines, assume_verified=True)), module)
+    return Parsed(mlir.printed(module, lines=lines), module)
 
 
 def mlir_module(source: object) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from triton_porting_kit.compiler.locations import source_location
 from triton_porting_kit.errors import SourceLocation
+from triton_porting_kit.toolchain import mlir
 
 _COMMENT = re.compile(
     r"\s*// (?P<what>parameter [^:]+|(?P<operation>[\w.]+)(?:, (?P<file>.+):(?P<line>\d+))?)\s*$"
@@ -83,9 +84,9 @@ def _line(operation: Any) -> int | None:
 
 def commented(module: Any, original: str) -> str:
     """The text of a module that was parsed from `original` and changed since, with the comments where they belong."""
-    located = module.operation.get_asm(enable_debug_info=True, assume_verified=True).splitlines()
+    located = mlir.printed(module).splitlines()
     places = {found[1]: int(found[2]) for line in located if (found := _ALIAS.match(line))}
-    plain = module.operation.get_asm(enable_debug_info=False, assume_verified=True).splitlines()
+    plain = mlir.printed(module, lines=False).splitlines()
     starts = _starts([line for line in located if not line.startswith("#loc")])
     comments = SourceComments(original)
     result = [f"// {line}" for line in comments.head]

@@ -24,6 +24,7 @@ def linalg_stage(convention: str = "triton-shared") -> Stage:
         from triton_porting_kit.compiler.linalg.ascend import for_llvm_19
         from triton_porting_kit.compiler.linalg.expansion import located
         from triton_porting_kit.compiler.linalg.lowering import lower_to_linalg
+        from triton_porting_kit.toolchain import mlir
 
         module = artefacts.structured_module(source)
         if chosen.convolutions:
@@ -35,13 +36,7 @@ def linalg_stage(convention: str = "triton-shared") -> Stage:
         with defects.blamed("linalg", metadata):
             lower_to_linalg(module, chosen)
             artefacts.verify(module)
-            text = located(
-                module.operation.get_asm(
-                    enable_debug_info=True,
-                    print_generic_op_form=chosen.generic_syntax,
-                    assume_verified=True,
-                )
-            )
+            text = located(mlir.printed(module, generic=chosen.generic_syntax))
             if chosen.executable:
                 return iree.wrapped(module, name, text)
             return artefacts.Parsed(for_llvm_19(text) if chosen.llvm_19 else text, module)

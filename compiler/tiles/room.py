@@ -29,9 +29,8 @@ def surely_fits(plan: Plan, chip: ChipDescription) -> bool:
 def all_tensors(program: Program) -> int:
     """Bytes of all tensors of a kernel."""
     return sum(
-        math.prod(kind.shape) * byte_size(kind.element)
+        math.prod(result.type.shape) * byte_size(result.type.element)
         for operation in walk(program.body)
-        if operation.name != "tensor.empty"
-        for kind in (result.type for result in operation.results)
-        if kind.shape is not None
+        for result in operation.results
+        if result.type.shape is not None and operation.name != "tensor.empty"
     )

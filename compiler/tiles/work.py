@@ -26,22 +26,31 @@ from triton_porting_kit.chips.description import ChipDescription
 _ONE, _SEVERAL = f"{PREFIX}work", f"{PREFIX}works"
 _COMMAND = re.compile(rf"llvm\.call @{PREFIX}(?!reads\b|writes\b)")
 """A call of an intrinsic that takes time: the announcements do not."""
-_OPERATION = re.compile(r'(?:(%\w+)(?::\d+)? = )?"?([\w.]+)')
+_NAME = re.compile(r'^ *(?:%\w+(?::\d+)? = )?"?([\w.]*)', re.MULTILINE)
+"""The name of the operation that begins in a line, for every line: nothing where none does."""
 _VALUE = re.compile(r"%\w+")
-_CONSTANT = re.compile(r"^ *(%\w+) = arith\.constant (-?\d+) : \w+$", re.MULTILINE)
-_INDICES = re.compile(r"^ *(%\w+) = arith\.(addi|muli) (%\w+), (%\w+) : i64$", re.MULTILINE)
+_CONSTANT = re.compile(r"^ *(%\w+) = arith\.constant (-?\d+) : \w+$")
+_INDICES = re.compile(r"^ *(%\w+) = arith\.(addi|muli) (%\w+), (%\w+) : i64$")
 _OWN_NUMBER = re.compile(r"scf\.for (%\w+) = ")
-_CONTRACTIBLE = re.compile(r"^ *(%\w+) = arith\.mulf .*fastmath<.*contract", re.MULTILINE)
+_CONTRACTIBLE = re.compile(r"^ *(%\w+) = arith\.mulf .*fastmath<.*contract")
+_FORMS = {
+    "arith.constant": _CONSTANT,
+    "arith.addi": _INDICES,
+    "arith.muli": _INDICES,
+    "scf.for": _OWN_NUMBER,
+    "arith.mulf": _CONTRACTIBLE,
+}
+"""By the name of an operation, the form in which it matters for others."""
 _LOOP = re.compile(r"scf\.for %\w+ = (%\w+(?:#\d+)?) to (%\w+(?:#\d+)?) step (%\w+(?:#\d+)?) ")
 _LOOP_TYPE = re.compile(r" : (\w+) \{$")
 _VECTOR = re.compile(r"vector<(\d+)x([^\d>]+)(\d*)>")
 _LANES = re.compile(r"\[([\d, ]*)\]")
 _FUNCTION = re.compile(r"function:\d+")
-_FREE = (
+_FREE = frozenset((
     "arith.constant", "llvm.mlir.constant", "llvm.getelementptr", "llvm.mlir.addressof", "llvm.mlir.poison",
     "llvm.mlir.zero", "llvm.ptrtoint", "llvm.inttoptr", "llvm.alloca", "arith.bitcast", "vector.bitcast",
     "scf.yield", "scf.condition", "llvm.return",
-)  # fmt: skip
+))  # fmt: skip
 _OF_KINDS = {
     "multiply": ("arith.mulf", "arith.muli", "math.fma", "arith.mulsi_extended", "arith.mului_extended"),
     "divide": (
@@ -104,13 +113,24 @@ class _Counting:
     def __init__(self, text: str, width: int) -> None:
         self._width = width
         self._lines = text.splitlines()
-        self._numbers = {name: int(number) for name, number in _CONSTANT.findall(text)}
+        self._names = _NAME.findall(text)
         self._mentions = Counter(_VALUE.findall(text))
-        addresses = [line.partition("=")[2] for line in self._lines if "llvm.getelementptr" in line]
+        found: dict[re.Pattern[str], list[re.Match[str]]] = {form: [] for form in _FORMS.values()}
+        addresses = []
+        for name, line in zip(self._names, self._lines, strict=False):  # the text may end with an empty line
+            if name == "llvm.getelementptr":
+                addresses.append(line.partition("=")[2])
+            elif (form := _FORMS.get(name)) is not None and (match := form.search(line)) is not None:
+                found[form].append(match)
+        self._numbers = {match[1]: int(match[2]) for match in found[_CONSTANT]}
         self._offsets = _offsets(
-            text, Counter(_VALUE.findall(" ".join(addresses))), self._mentions, self._numbers
+            [match.groups() for match in found[_INDICES]],
+            {match[1] for match in found[_OWN_NUMBER]},
+            Counter(_VALUE.findall(" ".join(addresses))),
+            self._mentions,
+            self._numbers,
         )
-        self._contractible = set(_CONTRACTIBLE.findall(text))
+        self._contractible = {match[1] for match in found[_CONTRACTIBLE]}
         self._inserted: dict[int, list[str]] = {}
         self._tables: dict[tuple[int, ...], str] = {}
         self._called: set[str] = set()
@@ -130,36 +150,36 @@ class _Counting:
             f"!llvm.array<{len(table)} x i64>"
             for table, symbol in self._tables.items()
         ]
-        result = []
-        for number, line in enumerate(self._lines):
-            if number in self._inserted:
-                result += self._inserted[number]
-            result.append(line)
-            if number == module.operations[0].line:
-                result += head
-        return "\n".join(result) + "\n"
+        lines, result, done = self._lines, [], 0
+        # Into the module, the head stands before what is inserted there.
+        inserted = [(module.operations[0].line + 1, head), *sorted(self._inserted.items())]
+        for number, texts in sorted(inserted, key=lambda each: each[0]):
+            result += lines[done:number]
+            result += texts
+            done = number
+        return "\n".join([*result, *lines[done:]]) + "\n"
 
     # --- the text as blocks ----------------------------------------------------------------------
 
     def _read(self, line: int) -> tuple[_Block, int]:
         """The block that begins at a line, and the line that closes it: that of a brace, or behind the last one."""
-        block = _Block()
-        while line < len(self._lines):
-            text = self._lines[line].lstrip()
-            if text[:1] == "}":
-                break
-            if text[:1] in ("/", "^", ""):  # a comment, or the arguments of a block
-                line += 1
-                continue
-            found = _OPERATION.match(text)
-            command = "llvm.call" in text and _COMMAND.search(text) is not None
-            operation = _Operation(line, found[2] if found else "", command)
+        block, lines, names = _Block(), self._lines, self._names
+        while line < len(lines):
+            text, name = lines[line], names[line]
+            if not name:
+                first = text.lstrip()[:1]
+                if first == "}":
+                    break
+                if first in ("/", "^", ""):  # a comment, or the arguments of a block
+                    line += 1
+                    continue
+            operation = _Operation(line, name, name == "llvm.call" and _COMMAND.search(text) is not None)
             block.operations.append(operation)
-            while text[-1:] == "{":
+            while text.endswith("{"):
                 inner, line = self._read(line + 1)
                 operation.regions.append(inner)
                 operation.tells = operation.tells or any(each.tells for each in inner.operations)
-                text = self._lines[line]
+                text = lines[line]
             line += 1
         last = block.operations[-1] if block.operations else None
         block.end = last.line if last is not None and last.name in _TERMINATORS else line
@@ -193,7 +213,7 @@ class _Counting:
                 continue
             text = self._lines[operation.line]
             kind, width = self._kind(operation.name, text)
-            function = _FUNCTION.search(text) if width else None
+            function = _FUNCTION.search(text) if width and "function:" in text else None
             if function is not None:
                 kind = "" if function[0] in functions else "special"
                 functions.add(function[0])
@@ -232,9 +252,13 @@ class _Counting:
 
     def _kind(self, name: str, text: str) -> tuple[str, int]:
         """The kind of an operation, empty if it is free, and the bytes of its vectors; 0 for scalars."""
-        if self._is_offset(name, text) or self._is_contracted(name, text):
-            return "", 0
-        if name == "llvm.call" and f"@{PREFIX}" in text:
+        if name in ("arith.addi", "arith.muli"):
+            if self._is_offset(text):
+                return "", 0
+        elif name in ("arith.addf", "arith.subf"):
+            if self._is_contracted(text):
+                return "", 0
+        elif name == "llvm.call" and f"@{PREFIX}" in text:
             return "", 0  # the chip counts what issuing a command takes
         width = _bytes(name, text) if "vector<" in text else 0
         if not width:
@@ -243,13 +267,14 @@ class _Counting:
             return "special", width
         return _KINDS.get(name, "simple"), width
 
-    def _is_offset(self, name: str, text: str) -> bool:
-        """Whether an operation computes what addresses take as it is."""
-        return name in ("arith.addi", "arith.muli") and _VALUE.findall(text)[0] in self._offsets
+    def _is_offset(self, text: str) -> bool:
+        """Whether a sum or product computes what addresses take as it is."""
+        result = _VALUE.search(text)
+        return result is not None and result[0] in self._offsets
 
-    def _is_contracted(self, name: str, text: str) -> bool:
+    def _is_contracted(self, text: str) -> bool:
         """Whether a sum is computed with the product that it adds or subtracts."""
-        if name not in ("arith.addf", "arith.subf") or "fastmath<" not in text or "contract" not in text:
+        if "fastmath<" not in text or "contract" not in text:
             return False
         operands = _VALUE.findall(text)[1:]
         return any(value in self._contractible and self._mentions[value] == 2 for value in operands)
@@ -308,19 +333,22 @@ class _Counting:
 
 
 def _offsets(
-    text: str, in_addresses: Counter[str], mentions: Counter[str], numbers: Mapping[str, int]
+    found: list[tuple[str, ...]],
+    own_numbers: set[str],
+    in_addresses: Counter[str],
+    mentions: Counter[str],
+    numbers: Mapping[str, int],
 ) -> set[str]:
     """The indices that only addresses are computed from, and that are a value plus a number, or a loop's own number by
-    known factors.
+    known factors. `found` has sums and products: the result, the operation, the operands.
     """
-    found = _INDICES.findall(text)
     uses = Counter(in_addresses)
     alone = set()
     for result, _, *operands in reversed(found):  # what uses a value stands behind it
         if mentions[result] - 1 == uses[result]:
             alone.add(result)
             uses.update(operands)
-    linear = set(_OWN_NUMBER.findall(text))
+    linear = set(own_numbers)
     free = set()
     for result, name, *operands in found:
         if not any(value in numbers for value in operands):

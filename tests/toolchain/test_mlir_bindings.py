@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
+
+import pytest
 
 from triton_porting_kit.toolchain import mlir, mlir_bindings
 
@@ -50,3 +53,18 @@ def test_programs_can_use_them() -> None:
 
 def test_the_root_is_the_package_that_is_loaded() -> None:
     assert mlir.ir.__name__ == f"{mlir_bindings.root()}.ir"
+
+
+@pytest.mark.parametrize("proc", [True, False], ids=["proc", "no-proc"])
+def test_a_module_is_printed_as_the_bindings_print_it(proc: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = mlir.parse_module(
+        'func.func @f(%a: i32) -> i32 {%b = arith.addi %a, %a {tpk.x = "é"} : i32 loc("k.py":7:1) return %b : i32}'
+    )
+    operation = module.operation
+    if not proc:
+        monkeypatch.setattr(mlir, "_OPEN_FILES", "/nowhere")
+    for lines, generic in ((True, False), (False, False), (True, True)):
+        given: dict[str, Any] = {"enable_debug_info": lines, "print_generic_op_form": generic}
+        assert mlir.printed(module, lines=lines, generic=generic) == operation.get_asm(**given)
+    assert '"k.py":7:1' in mlir.printed(module)
+    assert '"k.py":7:1' not in mlir.printed(module, lines=False)

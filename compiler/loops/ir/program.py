@@ -254,10 +254,16 @@ def _promises(function: Any) -> list[int]:
 
 def walk(block: Block) -> Iterator[Operation]:
     """Every operation of a block; nested ones come after the operation that contains them."""
-    for operation in block.operations:
-        yield operation
-        for region in operation.regions:
-            yield from walk(region)
+    # Generators in generators would pass each operation on through all of them.
+    stack = [iter(block.operations)]
+    while stack:
+        for operation in stack[-1]:
+            yield operation
+            if operation.regions:
+                stack += [iter(region.operations) for region in reversed(operation.regions)]
+                break
+        else:
+            stack.pop()
 
 
 def last_user(definition: Def) -> int:
