@@ -39,8 +39,13 @@ def section(others: Sequence[Sequence[Run]], here: Run, own: Iterable[Result]) -
         ),
         [_row(same) for same in others],
     )
-    if any(not run.facts.watched for runs in others for run in runs):
-        yield "Compile errors that packages caught were not kept by earlier runs of the other entries.\n"
+    for runs in others:
+        if len(runs) > 1:
+            yield f"The runs on {runs[0].facts.backend}, and how many entries each is the last one of:\n"
+            yield from table(
+                ("date", "device", "Triton", "torch", "Python", "entry points", "caught compile errors"),
+                [_run(run) for run in runs],
+            )
     same = {_key(result) for result in own}
     for runs in others:
         known = same if runs[0].facts.backend == here.facts.backend else frozenset()
@@ -64,6 +69,12 @@ def _row(runs: Sequence[Run]) -> tuple[object, ...]:
         *(counts[verdict] for verdict in ("package", "release", "gpu")),
         _caught(runs, total),
     )
+
+
+def _run(run: Run) -> tuple[object, ...]:
+    facts = run.facts
+    errors = sum(len(result.caught) for result in run.results) if facts.watched else "not kept"
+    return facts.date, facts.device, facts.triton, facts.torch, facts.python, run.counts.total(), errors
 
 
 def _caught(runs: Sequence[Run], total: int) -> str:

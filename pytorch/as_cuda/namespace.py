@@ -37,6 +37,12 @@ _KEPT = (
 """Types of errors, which programs name in ``except``."""
 
 
+_MOST_THREADS = 2048
+"""The most threads that an NVIDIA multiprocessor holds at once (CUDA C++ Programming Guide, technical specifications per
+compute capability). Packages share work among as many programs as these threads are for; a core that takes programs of
+a million threads runs one of them at a time."""
+
+
 @dataclass(frozen=True)
 class Properties:
     """A device's properties by the names of ``torch.cuda.get_device_properties``; sizes in bytes."""
@@ -142,7 +148,7 @@ def _properties(target: Target) -> Properties:
         total_memory=found.memory_bytes,
         multi_processor_count=found.core_count,
         warp_size=found.warp_size,
-        max_threads_per_multi_processor=found.max_threads_per_program,
+        max_threads_per_multi_processor=min(found.max_threads_per_program, _MOST_THREADS),
         max_threads_per_block=found.max_threads_per_program,
         shared_memory_per_block=found.scratch_limit,
         shared_memory_per_block_optin=found.scratch_limit,
