@@ -181,7 +181,7 @@ def _reduced_by_loop(rewriting: Rewriting, operation: Any) -> list[Any]:
         values = list(loop.results)
     body = Text()
     dropped = [
-        _slice(body, f"%a{i}", value, op.axis, "0", 1, kind)
+        _without(body, f"%a{i}", value, op.axis, kind)
         for i, (value, kind) in enumerate(zip(values, _kept_kinds(op), strict=True))
     ]
     return rewriting.functions.call(operation, "end_slices", values, _kept_kinds(op), body, dropped)
@@ -237,6 +237,21 @@ def _slice(body: Text, name: str, value: Any, axis: int, at: str, length: int, k
     sizes = ", ".join(str(length if d == axis else size) for d, size in enumerate(shape))
     ones = ", ".join("1" for _ in shape)
     return body.let(f"tensor.extract_slice {name}[{offsets}] [{sizes}] [{ones}] : {value.type} to {kind}")
+
+
+def _without(body: Text, name: str, value: Any, axis: int, kind: str) -> str:
+    """A tensor without a dimension of one element, which a dimension beside it takes in.
+
+    A slice of the whole would be the same, but AscendNPU-IR for the 950 ends ("collapsing non-contiguous dims") where
+    such a slice is stored.
+    """
+    groups = [[d] for d in range(len(shape_of(value) or ()))]
+    if len(groups) == 1:
+        groups = []
+    else:
+        first = min(axis, len(groups) - 2)
+        groups[first : first + 2] = [[first, first + 1]]
+    return body.let(f"tensor.collapse_shape {name} {groups} : {value.type} into {kind}")
 
 
 def scan(rewriting: Rewriting, operation: Any) -> None:

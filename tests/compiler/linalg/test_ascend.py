@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from ascend_compiler import CHIPS, folder, verdict
 from ascend_fits import compared
-from ascend_table import judged
+from ascend_table import cases, form, judged
 from linalg_kernels import product
 from ttir_source import ttir_text
 from vendor_conform import conform
@@ -116,6 +116,14 @@ def test_operations_of_the_language_reach_the_last_open_step(programs: Path) -> 
         assert verdicts.total >= 35
         assert verdicts.allowed >= 0.8 * verdicts.total
         assert verdicts.reached >= 0.95 * verdicts.allowed, (chip, verdicts)
+
+
+def test_results_of_loops_along_a_dimension_are_stored(programs: Path, tmp_path: Path) -> None:
+    """The 950's compiler ends where a slice without the dimension is stored to memory of known strides."""
+    (case,) = (case for case in cases() if case.op.name == "reduce_three")
+    path = tmp_path / "kernel.mlir"
+    path.write_text(form(case))
+    assert [verdict(programs, path, chip) for chip in CHIPS] == ["", ""]
 
 
 def test_tiles_that_do_not_fit_are_those_of_the_kits_plan(programs: Path) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from triton.runtime import driver
 
-from triton_porting_kit.compiler.linalg import arithmetic, ascend, lowering
+from triton_porting_kit.compiler.dialect.operations import Reduce
+from triton_porting_kit.compiler.dialect.types import shape_of
+from triton_porting_kit.compiler.linalg import arithmetic, ascend, lowering, regions
 from triton_porting_kit.compiler.linalg.ascend_functions import FUNCTIONS
 from triton_porting_kit.conformance import language
 from triton_porting_kit.conformance.language import running
@@ -23,9 +25,9 @@ OPERATIONS = [
 """Operations of the language, with a type, that become others."""
 
 
-def judge(batch: str) -> None:
+def judge(batch: str, most: int | None = 4) -> None:
     members = [case for case in language.cases(compat.release()) if case.batch == batch]
-    outcomes = running.run(members[:4], KitMemory(driver.active.device))
+    outcomes = running.run(members[:most], KitMemory(driver.active.device))
     assert outcomes
     assert {name: error for name, error in outcomes.items() if error is not None} == {}
 
@@ -50,3 +52,20 @@ def test_operations(batch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "_finish", write_and_finish)
     judge(batch)
     assert any(written)
+
+
+@pytest.mark.usefixtures("through_linalg")
+@pytest.mark.parametrize("batch", ["reduce_three-fp32", "argmin-fp32", "xor_sum-i32"])
+def test_reductions_by_loops(batch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of tensors of several dimensions, along each of them."""
+    reduced: list[int] = []
+
+    def by_loop(rewriting: Any, operation: Any) -> None:
+        op: Reduce[Any] = Reduce(operation)
+        shape = shape_of(op.inputs[0]) or ()
+        reduced.append(len(shape))
+        regions._end_reduce(rewriting, operation, shape, regions._reduced_by_loop(rewriting, operation))
+
+    monkeypatch.setitem(lowering.EXPANSIONS, Reduce.OPERATION_NAME, by_loop)
+    judge(batch, None)
+    assert {2, 3, 4, 5} <= set(reduced)

@@ -17,7 +17,7 @@ CHIPS = {
 }
 """The compiler, its target, and what its last open step says without the closed assembler behind it."""
 OPTIONS = ("--enable-hfusion-compile=true", "--enable-triton-kernel-compile=true")
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 BLOCK = "tpk_block_index"
 """A function that says which block of the grid runs, as a register of the chip does."""
 
