@@ -156,11 +156,8 @@ class Lowering:
                 self.settle_before(operation)
             if operation.name not in DEFERRED and operation.name not in SILENT:
                 self.builder.comment(self.source_comments.of(operation))
-            if self.source_lines is None:
+            with self.place_of(operation):
                 handler(self, operation)
-            else:
-                with self.source_lines.of(operation):
-                    handler(self, operation)
             self.fused, self.joined = None, []
         except PortingKitError:
             raise
@@ -262,7 +259,7 @@ class Lowering:
 
         def forget() -> None:
             tensor.buffer = before
-            if before is None and tensor.definition is not None:
+            if before is None:
                 self.uses.reopen(tensor.definition)
 
         self.builder.at_end(forget)
@@ -364,12 +361,11 @@ class Lowering:
                 self.materialise(tensor, operation)  # in transposed blocks, where the loop would gather
                 return
             if cost(tensor, costs) >= EXPENSIVE and not is_run(self.builder, self.target, tensor):
-                again = operation is not None and self.needed_after(tensor, operation)
-                again = again and tensor is not self._filled
-                if operation is not None and again and aligned and tensor.shape == shape:
+                user = operation if tensor is not self._filled else None
+                again = user is not None and self.needed_after(tensor, user)
+                if user is not None and again and aligned and tensor.shape == shape:
                     kept[tensor] = self.scratch.allocate(tensor.shape, tensor.element)
-                    if shape:
-                        self.uses.end(tensor.definition, operation)
+                    self.uses.end(tensor.definition if shape else None, user)
                     # Its operands are evaluated in this loop all the same, but not again after it.
                 elif (again or repeated) and tensor.shape:
                     self.materialise(tensor, operation)

@@ -104,9 +104,10 @@ class Uses:
             self._ends[definition] = operation
             self._roots.clear()
 
-    def reopen(self, definition: Def) -> None:
+    def reopen(self, definition: Def | None) -> None:
         """Take back `end`: later users evaluate the value again."""
-        if self._ends.pop(definition, None):
+        if definition is not None and definition in self._ends:
+            del self._ends[definition]
             self._roots.clear()
 
     def roots(self, definition: Def) -> frozenset[Operation]:
