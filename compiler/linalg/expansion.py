@@ -68,13 +68,11 @@ def unplaced(line: str) -> str:
 
 def located(text: str) -> str:
     """A module's text where what was inlined from such lines, or into them, is at the kernel's line alone."""
-    unknown = _UNKNOWN.search(text)
-    if unknown is None:
+    defined = text.find(" = loc(unknown)\n")
+    if defined < 0:
         return text
-    return re.sub(rf"callsite\((?:{unknown[1]} at (#loc\d*)|(#loc\d*) at {unknown[1]})\)", r"\1\2", text)
-
-
-_UNKNOWN = re.compile(r"^(#loc\d*) = loc\(unknown\)$", re.M)
+    unknown = text[text.rfind("\n", 0, defined) + 1 : defined]
+    return re.sub(rf"callsite\((?:{unknown} at (#loc\d*)|(#loc\d*) at {unknown})\)", r"\1\2", text)
 
 
 class Functions:
@@ -83,6 +81,14 @@ class Functions:
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], str] = {}
         self._texts: list[str] = []
+        self._types: dict[Any, str] = {}
+
+    def _spelled(self, kind: Any) -> str:
+        """A type as text. Printing one takes longer than finding it."""
+        found = self._types.get(kind)
+        if found is None:
+            found = self._types[kind] = str(kind)
+        return found
 
     def call(
         self,
@@ -98,10 +104,10 @@ class Functions:
 
         `types` are the types that `results` spells, where they are known.
         """
-        parameters = ", ".join(f"%a{i}: {value.type}" for i, value in enumerate(operands))
+        parameters = ", ".join([f"%a{i}: {self._spelled(value.type)}" for i, value in enumerate(operands)])
         ending = f"return {', '.join(returned)} : {', '.join(results)}" if results else "return"
         kinds = f" -> ({', '.join(results)})" if results else ""
-        lines = "".join(f"  {unplaced(line)}\n" for line in (*body.lines, ending))
+        lines = "".join([f"  {unplaced(line)}\n" for line in (*body.lines, ending)])
         text = f"({parameters}){kinds} {{\n{lines}}}\n"
         name = self._names.get((label, text))
         if name is None:

@@ -10,10 +10,11 @@ from typing import Any
 from triton_porting_kit.compiler.dialect import operations as tpk
 from triton_porting_kit.toolchain.mlir import ir
 
-_MATMUL = "linalg.matmul"
+PRODUCT = "linalg.matmul"
+"""The operation of which nests are made."""
 _INIT = 2
 """The position of a product's init among its operands."""
-_ALLOWED = frozenset({_MATMUL, tpk.Load.OPERATION_NAME, "tensor.collapse_shape", "scf.yield"})
+_ALLOWED = frozenset({PRODUCT, tpk.Load.OPERATION_NAME, "tensor.collapse_shape", "scf.yield"})
 """Operations of a nest beside those of scalars and its loops."""
 MOST = 512
 """Products of a nest to look at."""
@@ -85,7 +86,7 @@ def _last_products(kernel: Any) -> list[Any]:
     found: list[Any] = []
 
     def visit(operation: Any) -> Any:
-        if operation.name == _MATMUL and _next(operation.operation) is None:
+        if operation.name == PRODUCT and _next(operation.operation) is None:
             found.append(operation.operation)
         return ir.WalkResult.ADVANCE
 
@@ -101,7 +102,7 @@ def _only_use(value: Any) -> Any:
 def _next(product: Any) -> Any:
     """The product that adds to the result of one, in its block."""
     use = _only_use(product.results[0])
-    if use is None or use.operand_number != _INIT or use.owner.name != _MATMUL:
+    if use is None or use.operand_number != _INIT or use.owner.name != PRODUCT:
         return None
     other = use.owner.operation
     return other if other.block == product.block else None
@@ -111,7 +112,7 @@ def _chain(last: Any) -> list[Any]:
     chain = [last]
     while not isinstance(chain[0].operands[_INIT].owner, ir.Block):
         before = chain[0].operands[_INIT].owner.operation
-        following = _next(before) if before.name == _MATMUL else None
+        following = _next(before) if before.name == PRODUCT else None
         if following is None or following != chain[0]:
             break
         chain.insert(0, before)

@@ -20,14 +20,14 @@ def linalg_stage(convention: str = "triton-shared") -> Stage:
 
     def run(source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
-        from triton_porting_kit.compiler.linalg import convolutions, iree
+        from triton_porting_kit.compiler.linalg import convolutions, iree, nests
         from triton_porting_kit.compiler.linalg.ascend import for_llvm_19
         from triton_porting_kit.compiler.linalg.expansion import located
         from triton_porting_kit.compiler.linalg.lowering import lower_to_linalg
         from triton_porting_kit.toolchain import mlir
 
         module = artefacts.structured_module(source)
-        if chosen.convolutions:
+        if chosen.convolutions and nests.PRODUCT in str(source):
             convolutions.recognise(module)
         name, promises = _facts(module)
         metadata.update(name=name, shared=0, scratch_bytes=0)

@@ -90,7 +90,8 @@ def with_nested(operation: Any) -> Sequence[Any]:
 
 def writes_global(operation: Any) -> bool:
     """Whether an operation writes global memory."""
-    return operation.name in _WRITES or (NpuDma.isa(operation) and NpuDma(operation).direction == STORE)
+    name = operation.name
+    return name in _WRITES or (name == NpuDma.OPERATION_NAME and NpuDma(operation).direction == STORE)
 
 
 def fetches(loop: Any) -> list[Fetch]:

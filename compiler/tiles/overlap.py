@@ -82,18 +82,19 @@ def _erase_unused(block: Any) -> None:
 
 def _overlap(editor: Editor, loop: Any, level: Level, stages: int, numbers: list[tuple[Any, range]]) -> bool:
     """`numbers` has the bodies of loops, and which of their carried values are the numbers of copies."""
-    body = list(nested(loop.regions[0].blocks[0]))
+    body = [(op.name, op) for op in nested(loop.regions[0].blocks[0])]
     if any(
-        op.name in SYNCHRONISES or (NpuElementLoad.isa(op) and NpuElementLoad(op).volatile) for op in body
+        name in SYNCHRONISES or (name == NpuElementLoad.OPERATION_NAME and NpuElementLoad(op).volatile)
+        for name, op in body
     ):
         return False
     free = None
-    if any(map(writes_global, body)) and UNORDERED not in loop.attributes:
+    if UNORDERED not in loop.attributes and any(writes_global(op) for _, op in body):
         free = apart(editor, loop)
         if free is None:
             return False
-    for operation in body:
-        if NpuRead.isa(operation) and not list(operation.results[0].uses):
+    for name, operation in body:
+        if name == NpuRead.OPERATION_NAME and not any(True for _ in operation.results[0].uses):
             operation.erase()
     found = [(fetch, piece) for fetch in fetches(loop) if (piece := fetch.slice(loop)).possible]
     for fetch, piece in found:

@@ -29,9 +29,9 @@ def rotate(editor: Editor, loop: Any, start: Any) -> None:
     body = operations[next(n for n, operation in enumerate(operations) if _begins(operation)) : -1]
     body = _without_scalars(operations, body)
     terminator = operations[-1]
-    values = list(terminator.operands)
+    values, inside = list(terminator.operands), set(body)
     made_by = [owner_in(value, block) for value in values]
-    changed = [number for number, owner in enumerate(made_by) if owner is not None and owner in body]
+    changed = [number for number, owner in enumerate(made_by) if owner is not None and owner in inside]
     editor.before(body[0])
     runs = editor.compare(SGE, block.arguments[0], loop.operands[0])
     made = editor.op("scf.if", [runs], [values[number].type for number in changed], regions=2)
@@ -56,6 +56,7 @@ def _without_scalars(operations: list[Any], body: list[Any]) -> list[Any]:
     first = next(operation for operation in operations if operation.name == "scf.if")
     carried = list(operations[-1].operands)  # changes only in iterations that run
     rest: list[Any] = []
+    found: set[Any] = set()
     for operation in body:
         results = list(operation.results)
         scalar = operation.name in PURE and not any(
@@ -64,8 +65,9 @@ def _without_scalars(operations: list[Any], body: list[Any]) -> list[Any]:
         needed = (
             owner for value in operation.operands if (owner := owner_in(value, first.block)) is not None
         )
-        if scalar and not any(owner in rest for owner in needed):
+        if scalar and not any(owner in found for owner in needed):
             operation.move_before(first)
         else:
             rest.append(operation)
+            found.add(operation)
     return rest

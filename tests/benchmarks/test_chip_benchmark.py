@@ -41,3 +41,15 @@ def test_a_wrong_result_is_found() -> None:
     expected = np.array([1.0, 2.0, 3.0])
     assert "0.17 of the largest" in wrong(QUICK[0], Result(), expected)
     assert not wrong(QUICK[0], Result(), np.array([1.0, 2.0, 3.5]))
+
+
+def test_compiling_for_the_chip_is_compared_with_compiling_for_the_cpu() -> None:
+    command = [sys.executable, "-m", "benchmarks.chip.compiling", "--runs", "1", "--only", "vector add"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    row, mean = done.stdout.splitlines()[-2:]
+    found = re.fullmatch(r"vector add +CPU +([\d.]+) ms, chip +([\d.]+) ms: ([\d.]+)", row)
+    assert found is not None, row
+    cpu, chip, ratio = map(float, found.groups())
+    assert ratio == pytest.approx(chip / cpu, abs=0.01 + 0.1 / cpu * ratio)
+    assert mean == f"mean of 1 kernels: {found[3]}, at most {found[3]}"
