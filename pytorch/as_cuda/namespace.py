@@ -38,9 +38,10 @@ _KEPT = (
 
 
 _MOST_THREADS = 2048
-"""The most threads that an NVIDIA multiprocessor holds at once (CUDA C++ Programming Guide, technical specifications
-per compute capability). Packages share work among as many programs as these threads are for; a core that takes programs
-of a million threads runs one of them at a time."""
+"""The most threads that a multiprocessor of NVIDIA's holds at once (CUDA C++ Programming Guide, compute capabilities).
+
+Packages divide work among as many programs as these threads are for. A CPU's core takes programs of a million threads,
+but runs one of them at a time."""
 
 
 @dataclass(frozen=True)
