@@ -98,7 +98,8 @@ test-opencl-intel: $(INTEL)/.installed ## tests and a sample on Intel's OpenCL f
 	$(ON_INTEL) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/backends/opencl/test_work_items.py \
 	  tests/backends/opencl/test_opencl_kernels.py
 	rm -rf $(INTEL)/report*
-	$(ON_INTEL) $(OPENCL) --level registration --level runtime --report $(INTEL)/report
+	$(ON_INTEL) $(OPENCL) --level registration --level runtime --profile tests/backends/opencl/intel.toml \
+	  --report $(INTEL)/report
 	$(ON_INTEL) TPK_OPENCL_WORK_ITEMS=64 $(OPENCL) --select "$(OPENCL_KERNELS)" --report $(INTEL)/report-64
 
 test-opencl-all: $(VENV)/.test-tools $(VENV)/.installed ## the whole conformance suite on OpenCL, which takes hours
