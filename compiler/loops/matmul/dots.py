@@ -53,7 +53,6 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     product = product_for(lowering.target, a.element, b.element, (m, n, k), work)
     there = {} if batch else {t: small_products.in_place(lowering, product, t) for t in (a, b)}
     read_there = [(tensor, place) for tensor, place in there.items() if place is not None]
-    small_products.prefetch_next(lowering, operation, read_there)
     left = there.get(a) or product.pack_left(lowering, operation, a)
     right = there.get(b) or product.pack_right(lowering, operation, b)
     builder = lowering.builder
@@ -64,6 +63,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
         accumulator = _accumulator(lowering, operation, c, work, (left, right))
     builder.forget_reads()
     block = product.block(lowering.target, m, n, work)
+    fetch = small_products.next_tiles(lowering, operation, read_there, block, (m, n, k))
     excess = None if product.excess is None else lowering.scratch.allocate((n,), work).pointer
 
     def multiply(batch: Sequence[Value]) -> None:
@@ -76,7 +76,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
             _measure(lowering, product, block, right, excess, builder.i64(depth), batch)
         begun, no, one = builder.constant(not from_zero, "i1"), builder.constant(0, "i1"), builder.i64(1)
         part = Part(a_part, right, builder.i64(depth), one, excess, begun=begun, stores=no, known=no)
-        _multiply(lowering, product, block, part, accumulator, batch)
+        _multiply(lowering, product, block, part, accumulator, batch, fetch)
 
     if batch:
         with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1), points=batch[0]) as region:

@@ -32,7 +32,7 @@ class Strips(Buffer):
     The loop over the rows of a strip then reads consecutive cache lines, which are spread over all sets of a cache.
     """
 
-    def __init__(self, shape: tuple[int, int], element: str, pointer: Value, strip: int, pitch: int) -> None:
+    def __init__(self, shape: tuple[int, ...], element: str, pointer: Value, strip: int, pitch: int) -> None:
         super().__init__(shape, element, pointer)
         self.strides = [strip, 1]
         self.pitch = pitch
