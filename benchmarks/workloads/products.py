@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -51,6 +53,14 @@ def batched_kernel(a_ptr, b_ptr, c_ptr, SIZE: tl.constexpr):
     tl.store(c_ptr + places, c)
 
 
+@triton.autotune(
+    configs=[
+        triton.Config({"BLOCK_M": rows, "BLOCK_N": BLOCK_N, "BLOCK_K": depth})
+        for rows in (64, 128, 256)
+        for depth in (32, 64)
+    ],
+    key=["images", "height", "width", "channels", "filters"],
+)
 @triton.jit
 def convolution_kernel(
     x_ptr, w_ptr, y_ptr, images, height, width, channels, filters,
@@ -147,9 +157,12 @@ def _convolution() -> Made:
 
     def ours(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
         y = torch.empty(images, filters, size, size, memory_format=torch.channels_last)
-        grid = (triton.cdiv(images * size * size, BLOCK_M), triton.cdiv(filters, BLOCK_N))
-        tiles = {"BLOCK_M": BLOCK_M, "BLOCK_N": BLOCK_N, "BLOCK_K": BLOCK_K}
-        convolution_kernel[grid](x, ready, y, images, size, size, channels, filters, KERNEL=3, **tiles)
+
+        def grid(tiles: dict[str, Any]) -> tuple[int, int]:
+            places = images * size * size
+            return triton.cdiv(places, tiles["BLOCK_M"]), triton.cdiv(filters, tiles["BLOCK_N"])
+
+        convolution_kernel[grid](x, ready, y, images, size, size, channels, filters, KERNEL=3)
         return (y,)
 
     return Made(

@@ -73,12 +73,13 @@ def test_any_tile(tiles: tuple[int, int, int], types: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("types", TYPES, ids=TYPE_IDS)
 @pytest.mark.parametrize("turned", ["a", "b", "both"])
-def test_operands_in_columns(turned: str, types: tuple[str, str]) -> None:
-    m, n, k = 40, 70, 300
+@pytest.mark.parametrize("tiles", [(32, 64, 32), (64, 32, 128), (16, 16, 64), (4, 64, 32)])
+def test_operands_in_columns(tiles: tuple[int, int, int], turned: str, types: tuple[str, str]) -> None:
+    m, n, k = 100, 70, 300
     kind, accumulator = (KINDS[name] for name in types)
     a = operand((k, m), kind, 5).T if turned in ("a", "both") else operand((m, k), kind, 5)
     b = operand((n, k), kind, 6).T if turned in ("b", "both") else operand((k, n), kind, 6)
-    check(multiplied(a, b, types, (32, 64, 32)), a, b, 0, kind, accumulator, roundings=11)
+    check(multiplied(a, b, types, tiles), a, b, 0, kind, accumulator, roundings=11)
 
 
 @pytest.mark.parametrize("kind", ["bf16", "fp32", "i8"])

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value
+from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 
 ROWS = 16
@@ -74,10 +75,10 @@ class TileBlock:
 
         return self._builder.if_else(begun, load, self._zeros)
 
-    def step(self, values: list[Value], a_row: Value, b_column: Value, k: Value, pitch: Value) -> list[Value]:
-        """One step along K: adds the products to all sums. A's row pitch is `pitch` elements."""
-        builder = self._builder
-        a_start = builder.address(a_row, [k], "i32")
+    def step(self, values: list[Value], a: Left, b_column: Value, k: Value) -> list[Value]:
+        """One step along K: adds the products to all sums."""
+        builder, pitch = self._builder, a.pitch
+        a_start = builder.address(a.start, [k], "i32")
         b_start = builder.address(b_column, [builder.mul(k, builder.i64(self._pitch))], "i32")
         down = builder.mul(pitch, builder.i64(ROWS))
         a_stride = self._stride(pitch, self._element)

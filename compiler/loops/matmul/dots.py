@@ -19,7 +19,8 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import small_products
 from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
-from triton_porting_kit.compiler.loops.matmul.panels import Left, Panel, Panels, Part, Strips
+from triton_porting_kit.compiler.loops.matmul.factors import Columns, Left, Strips
+from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, Part
 from triton_porting_kit.compiler.loops.matmul.products import (
     Product,
     TileProduct,
@@ -52,7 +53,6 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     product = product_for(lowering.target, a.element, b.element, (m, n, k), work)
     there = {} if batch else {t: small_products.in_place(lowering, product, t) for t in (a, b)}
     read_there = [(tensor, place) for tensor, place in there.items() if place is not None]
-    small_products.prefetch_next(lowering, operation, read_there)
     left = there.get(a) or product.pack_left(lowering, operation, a)
     right = there.get(b) or product.pack_right(lowering, operation, b)
     builder = lowering.builder
@@ -63,18 +63,20 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
         accumulator = _accumulator(lowering, operation, c, work, (left, right))
     builder.forget_reads()
     block = product.block(lowering.target, m, n, work)
+    fetch = small_products.next_tiles(lowering, operation, read_there, block, (m, n, k))
     excess = None if product.excess is None else lowering.scratch.allocate((n,), work).pointer
 
     def multiply(batch: Sequence[Value]) -> None:
         depth = left.shape[-1]
-        start, pitch = _start_of(builder, left, batch), builder.i64(depth * product.count)
+        start = _start_of(builder, left, batch)
+        a_part = Left(start, builder.i64(depth * product.count), builder.i64(1))
+        if isinstance(left, Columns):
+            a_part = Left.of_columns(builder, start, left.strides[-1], depth)
         if excess is not None:
             _measure(lowering, product, block, right, excess, builder.i64(depth), batch)
         begun, no, one = builder.constant(not from_zero, "i1"), builder.constant(0, "i1"), builder.i64(1)
-        part = Part(
-            Left(start, pitch), right, builder.i64(depth), one, excess, begun=begun, stores=no, known=no
-        )
-        _multiply(lowering, product, block, part, accumulator, batch)
+        part = Part(a_part, right, builder.i64(depth), one, excess, begun=begun, stores=no, known=no)
+        _multiply(lowering, product, block, part, accumulator, batch, fetch)
 
     if batch:
         with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1), points=batch[0]) as region:
@@ -98,7 +100,7 @@ def _add_to_panel(
     builder, product, block = lowering.builder, panel.product, panel.block
 
     def multiply(part: Part) -> None:
-        fetch = lines_ahead(lowering, operation, b, panel, part, c.shape[0])
+        fetch = lines_ahead(lowering, operation, a, b, panel, part)
         with a.place() if isinstance(a, Load) else NOWHERE:  # it may be read in place
             _multiply(lowering, product, block, part, total, [], fetch, panel.epilogue)
 
@@ -184,12 +186,12 @@ def _multiply(
             c_row = builder.address(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
             )
-            a_row = builder.address(a.start, [builder.mul(rows.induction, a.pitch)], element)
+            a_rows = a.from_row(builder, rows.induction, element)
             accumulators = _less(builder, tile.begin(part.begun, c_row, n), excess)
 
             def steps(start: Value, end: Value, sums: list[Value]) -> list[Value]:
                 with builder.loop(start, end, builder.i64(tile.units), sums) as loop:
-                    loop.yields = tile.step(loop.arguments, a_row, b_column, loop.induction, a.pitch)
+                    loop.yields = tile.step(loop.arguments, a_rows, b_column, loop.induction)
                 return loop.results
 
             if fetch is None:
@@ -198,7 +200,7 @@ def _multiply(
                 line = builder.i64(steps_between(product))
                 with builder.loop(zero, depth, line, accumulators) as lines:
                     start = lines.induction
-                    fetch(rows.induction, strips.induction, start, Left(a_row, a.pitch))
+                    fetch(rows.induction, strips.induction, start, a_rows)
                     end = builder.binary("arith.minsi", builder.add(start, line), depth)
                     lines.yields = steps(start, end, lines.arguments)
                 sums = lines.results

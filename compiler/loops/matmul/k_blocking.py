@@ -18,8 +18,9 @@ from triton_porting_kit.compiler.loops.ir.program import Def, Operation, walk
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.epilogues import epilogue
+from triton_porting_kit.compiler.loops.matmul.factors import Strips
 from triton_porting_kit.compiler.loops.matmul.packed_cache import packed_cache
-from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, State, Strips
+from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, State
 from triton_porting_kit.compiler.loops.matmul.products import product_for
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import advance
 from triton_porting_kit.compiler.loops.state import EarlyStores, is_fence

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -15,62 +15,15 @@ from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
+from triton_porting_kit.compiler.loops.matmul.factors import Left, Rows, Strips, column_strip
 from triton_porting_kit.compiler.loops.matmul.packed_cache import PackedCache
 from triton_porting_kit.compiler.loops.matmul.products import Product
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.memory.store_footprint import address
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, JoinAt, Point, Tensor
-
-
-class Rows(Buffer):
-    """Rows with a `pitch` from one to the next, in elements."""
-
-    def __init__(self, shape: tuple[int, int], element: str, pointer: Value, pitch: int) -> None:
-        super().__init__(shape, element, pointer)
-        self.strides = [pitch, 1]
-
-    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
-        return None
-
-
-class Strips(Buffer):
-    """Rows cut into strips of `strip` columns. The `pitch` rows of a strip are contiguous; the next strip follows.
-
-    The loop over the rows of a strip then reads consecutive cache lines, which are spread over all sets of a cache.
-    """
-
-    def __init__(self, shape: tuple[int, int], element: str, pointer: Value, strip: int, pitch: int) -> None:
-        super().__init__(shape, element, pointer)
-        self.strides = [strip, 1]
-        self.pitch = pitch
-
-    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
-        return None
-
-    def address(self, builder: LoopBuilder, point: Point) -> Value:
-        row, column = point.indices
-        strip = self.strides[0]
-        assert point.width <= strip, "lanes that lie in two strips"
-        start = builder.i64(0)  # of the strip
-        if strip < self.shape[1]:
-            within = builder.binary("arith.remui", column, builder.i64(strip))
-            start, column = builder.sub(column, within), within
-        terms = [
-            builder.mul(row, builder.i64(strip)),
-            builder.mul(start, builder.i64(self.pitch)),
-            column,
-        ]
-        return builder.address(self.pointer, terms, types.storage(self.element))
-
-
-@dataclass(frozen=True)
-class Left:
-    """Where A is read: the address of its first element, and the row pitch in elements."""
-
-    start: Value
-    pitch: Value
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.transposed import turned
 
 
 class Panels(dict[Operation, "Panel"]):
@@ -157,6 +110,8 @@ class Panel:
     """i1: whether this iteration is the last one."""
     following: State
     """The state at the beginning of the next iteration."""
+    columns: bool = False
+    """Whether A is packed column by column."""
 
     @property
     def depth(self) -> int:
@@ -195,14 +150,7 @@ class Panel:
             others = builder.logical_and(self._waits(builder), self._not(builder, self.state.packing))
             alone = builder.logical_and(packs, others)
         slot = builder.select(alone, zero, filled)
-        first = builder.address(self.left.pointer, [builder.mul(slot, units)], product.unit)
-        place = Rows((self.left.shape[0], self.k), product.element, first, self.iterations * self.k)
-
-        def packed() -> list[Value]:
-            lowering.fill(operation, place, product.left(a))
-            return []
-
-        builder.if_else(packs, packed)
+        self._pack_left(lowering, operation, product.left(a), builder.mul(slot, units), packs)
         builder.forget_reads()
         there = self._in_place(builder, a)
         stores = self._stores(builder, there)
@@ -222,6 +170,29 @@ class Panel:
             stored=stores,
         )
 
+    def _pack_left(
+        self, lowering: Lowering, operation: Operation, a: Tensor, units: Value, packs: Value
+    ) -> None:
+        """Pack this iteration's part of A behind so many `units`, if it `packs`."""
+        builder, pitch = lowering.builder, self.iterations * self.k
+        self.columns = not self.in_place and self.product.packs_columns(a)
+        strip = column_strip(a.shape[0])
+        if self.columns:
+            a, units = turned(a), builder.mul(units, builder.i64(strip))
+        first = builder.address(self.left.pointer, [units], self.product.unit)
+        place: Buffer = Rows(a.shape, self.product.element, first, pitch)
+        if self.columns:
+            place = Strips(a.shape, self.product.element, first, strip, pitch)
+
+        def packed() -> list[Value]:
+            if self.columns:
+                lowering.fill(operation, place, a)
+            else:
+                self.product.fill_left(lowering, operation, place, a)
+            return []
+
+        builder.if_else(packs, packed)
+
     def _multiply(
         self,
         builder: LoopBuilder,
@@ -237,7 +208,10 @@ class Panel:
         zero, one, filled = builder.i64(0), builder.i64(1), self.state.filled
         pitch = builder.i64(self.iterations * self.k)
         if not self.in_place:
-            left = Left(self.left.pointer, pitch)
+            left = Left(self.left.pointer, pitch, one)
+            if self.columns:
+                strip = column_strip(self.left.shape[0])
+                left = Left.of_columns(builder, self.left.pointer, strip, self.iterations * self.k)
             multiply(self._part(builder, left, zero, more, self.state.begun, stores, known))
             return
         # One copy of the code for both rounds. If this iteration goes alone, the first round multiplies the waiting
@@ -248,6 +222,7 @@ class Panel:
             left = Left(
                 builder.select(direct, there.start, self.left.pointer),
                 builder.select(direct, there.pitch, pitch),
+                one,
             )
             iterations = builder.select(before, filled, builder.select(alone, one, more))
             after = self._not(builder, before)
@@ -307,13 +282,13 @@ class Panel:
     def _in_place(self, builder: LoopBuilder, a: Tensor) -> Left:
         """The first element of A in the first waiting iteration, or in this one if none waits, and A's row pitch."""
         if not self.in_place:
-            return Left(self.left.pointer, builder.i64(0))
+            return Left(self.left.pointer, builder.i64(0), builder.i64(1))
         assert isinstance(a, Load)
         zero, access = builder.i64(0), a.access
         here = access.pointer(Evaluation(builder, frozenset({access}), {}), Point((zero, zero), -1, 1))
         before = builder.mul(self.state.filled, builder.i64(-self.k))
         start = builder.address(here, [before], types.storage(self.product.element))
-        return Left(start, access.strides[0])
+        return Left(start, access.strides[0], builder.i64(1))
 
     def _stores(self, builder: LoopBuilder, there: Left) -> Value:
         """i1: whether this multiplication stores the sums. The store must not overlap an A that is read in place."""

@@ -16,13 +16,28 @@ from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import amx_kernels
+from triton_porting_kit.compiler.loops.matmul.factors import Columns, Strips, column_strip
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, blocking
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.nests import specialise
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Elementwise, Point, Tensor, closure
+from triton_porting_kit.compiler.loops.tiles.tensors import (
+    Buffer,
+    Elementwise,
+    Point,
+    Tensor,
+    closure,
+)
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
-from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, transpose_tile
+from triton_porting_kit.compiler.loops.tiles.transposed import (
+    in_squares,
+    interleaved,
+    lies_across,
+    lies_in_columns,
+    transpose_squares,
+    transpose_tile,
+    turned,
+)
 from triton_porting_kit.compiler.target import CpuTarget
 
 GATHERED = 8
@@ -42,9 +57,17 @@ class Product(ABC):
     def left(self, tensor: Tensor) -> Tensor:
         """A in the type that it is packed in."""
 
+    def fill_left(self, lowering: Lowering, operation: Operation, place: Buffer, tensor: Tensor) -> None:
+        """Write A, in that type, to `place` row by row."""
+        lowering.fill(operation, place, tensor)
+
+    def packs_columns(self, tensor: Tensor) -> bool:
+        """Whether A, in that type, is packed column by column, as it lies: its units are read one by one anyway."""
+        return False
+
     @abstractmethod
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
-        """Pack A (..., M, K) in scratch as (..., M, depth) units, row-major."""
+        """Pack A (..., M, K) in scratch as (..., M, depth) units."""
 
     @abstractmethod
     def pack_right(
@@ -78,8 +101,20 @@ class Elements(VectorProduct):
     def left(self, tensor: Tensor) -> Tensor:
         return converted(tensor.buffer or tensor, self.unit)
 
+    def packs_columns(self, tensor: Tensor) -> bool:
+        return not isinstance(tensor, Buffer) and lies_in_columns(tensor)
+
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
-        return lowering.materialise(self.left(tensor), operation)
+        tensor = self.left(tensor)
+        if not self.packs_columns(tensor):
+            return lowering.materialise(tensor, operation)
+        *batch, m, k = tensor.shape
+        place = lowering.scratch.allocate((*batch, k, m), self.unit)
+        strip = m if batch else column_strip(m)
+        if not batch:
+            place = Strips((k, m), self.unit, place.pointer, strip, k)
+        lowering.fill(operation, place, turned(tensor))
+        return Columns(tensor.shape, self.unit, place.pointer, strip)
 
     def pack_right(
         self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
@@ -109,9 +144,38 @@ class Interleaved(Product):
         return converted(tensor.buffer or tensor, self.element)
 
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
-        buffer = lowering.materialise(self.left(tensor), operation)
+        tensor = self.left(tensor)
+        if in_squares(tensor, lowering.target, self.count):
+            buffer = lowering.scratch.allocate(tensor.shape, tensor.element)
+            self.fill_left(lowering, operation, buffer, tensor)
+        else:
+            buffer = lowering.materialise(tensor, operation)
         *outer, k = buffer.shape
         return Buffer((*outer, k // self.count), self.unit, buffer.pointer)
+
+    def fill_left(self, lowering: Lowering, operation: Operation, place: Buffer, tensor: Tensor) -> None:
+        builder = lowering.builder
+        if not in_squares(tensor, lowering.target, self.count):
+            lowering.fill(operation, place, tensor)
+            return
+        loads = [part.access for part in closure([tensor]) if isinstance(part, Load)]
+        plain = builder.constant(1, "i1")
+        for access in loads:
+            plain = builder.logical_and(plain, access.plain_condition(builder))
+
+        def transposed() -> list[Value]:
+            evaluation = Evaluation(builder, frozenset(loads), {})
+            transpose_squares(evaluation, tensor, lowering.target, place, self.count)
+            return []
+
+        def otherwise() -> list[Value]:
+            builder.forget_reads()
+            lowering.fill(operation, place, tensor)
+            return []
+
+        builder.forget_reads()
+        builder.if_else(plain, transposed, otherwise)
+        builder.forget_reads()
 
     def pack_right(
         self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
@@ -140,7 +204,7 @@ class Interleaved(Product):
             def body(point: Point) -> None:
                 rows = [row(point, index) for index in range(self.count)]
                 while len(rows) > 1:
-                    rows = [_interleaved(builder, *rows[i : i + 2]) for i in range(0, len(rows), 2)]
+                    rows = [interleaved(builder, *rows[i : i + 2]) for i in range(0, len(rows), 2)]
                 packed.write(builder, point, rows[0])
 
             lanes = GATHERED if _gathers(tensor, unmasked) else self.lanes * self.count
@@ -238,17 +302,6 @@ def product_for(target: CpuTarget, left: str, right: str, shape: tuple[int, int,
         if fits:
             return product
     return Elements(work)
-
-
-def _interleaved(builder: LoopBuilder, low: Value, high: Value) -> Value:
-    """Interleave two vectors: each lane of the result holds one lane of `low` and one of `high`, in twice the bits."""
-    lanes, bits = low.lanes, types.BITS[low.element]
-    both = vector_type(low.element, 2 * lanes)
-    value = builder.pure(
-        f"vector.interleave {low.name}, {high.name} : {low.type} -> {both}", both, (low, high)
-    )
-    wide = vector_type(f"i{2 * bits}", lanes)
-    return builder.pure(f"vector.bitcast {value.name} : {both} to {wide}", wide, (value,))
 
 
 def _sum_of_products(

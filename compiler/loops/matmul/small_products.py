@@ -11,8 +11,12 @@ from collections.abc import Sequence
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.products import Elements, Product
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
+from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch
 from triton_porting_kit.compiler.loops.memory.row_prefetch import step_between_programs
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
@@ -41,19 +45,44 @@ def in_place(lowering: Lowering, product: Product, tensor: Tensor) -> Buffer | N
     return Buffer(tensor.shape, access.element, start)
 
 
-def prefetch_next(lowering: Lowering, operation: Operation, factors: Sequence[tuple[Tensor, Buffer]]) -> None:
-    """Prefetch what the next program reads, where the factors that are read in place are at a known distance."""
+def next_tiles(
+    lowering: Lowering,
+    operation: Operation,
+    factors: Sequence[tuple[Tensor, Buffer]],
+    block: Blocking,
+    shape: tuple[int, int, int],
+) -> Fetch | None:
+    """The prefetch of what the next program reads, where the factors that are read in place are at a known distance.
+
+    It is spread over a product of `shape` (M, N, K): all at once, the lines would fill the buffers of the core's loads,
+    and what the product itself reads would wait. None if there is nothing to prefetch.
+    """
     if not lowering.target.prefetches or operation.block.parent is not None:
-        return
+        return None
     builder = lowering.builder
+    tiles = []
     for tensor, buffer in factors:
         assert isinstance(tensor, Load)
         step = step_between_programs(lowering, tensor)
-        if step is None or step.constant == 0:
-            continue
-        size = types.byte_size(buffer.element)
-        elements, line = buffer.shape[0] * buffer.shape[1], LINE // size
-        start = builder.address(buffer.pointer, [step], buffer.element)
-        with builder.loop(builder.i64(0), builder.i64(elements), builder.i64(line)) as lines:
-            place = builder.address(start, [lines.induction], buffer.element)
-            lane_memory.prefetch(builder, place, lane_memory.L1)
+        if step is not None and step.constant != 0:
+            size = buffer.shape[0] * buffer.shape[1] * types.byte_size(buffer.element)
+            tiles.append((builder.address(buffer.pointer, [step], buffer.element), size // LINE))
+    if not tiles:
+        return None
+    (m, n, k), steps = shape, LINE // types.byte_size(factors[0][1].element)
+    downs, times = m // block.rows, -(-k // steps)
+    calls = downs * (n // block.strip) * times
+
+    def fetch(row: Value, column: Value, k: Value, left: Left) -> None:
+        number = builder.binary("arith.divui", column, builder.i64(block.strip))
+        for index, count, size in ((row, downs, block.rows), (k, times, steps)):
+            within = builder.binary("arith.divui", index, builder.i64(size))
+            number = builder.add(builder.mul(number, builder.i64(count)), within)
+        for start, lines in tiles:
+            each = -(-lines // calls)
+            first = builder.address(start, [builder.mul(number, builder.i64(each * LINE))], "i8")
+            for line in range(each):
+                place = builder.address(first, [builder.i64(line * LINE)], "i8")
+                lane_memory.prefetch(builder, place, lane_memory.L1)
+
+    return fetch

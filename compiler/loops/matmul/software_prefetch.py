@@ -1,23 +1,27 @@
-"""Software prefetch for products: rows of A, and the part of B that the next iterations pack or find packed.
+"""Software prefetch for products: A, and the part of B that the next iterations pack or find packed.
 
 Packing mostly waits for memory, and multiplying needs none. So the multiplication of one panel prefetches, a few lines
 at a time, the rows of B that the next panel will pack into L2. If this panel was found in the cache of packed panels,
-the next cached panel is prefetched instead. Each block of rows prefetches the rows of A after it into L1. Addresses
-assume that the loop walks A and B row after row. Where it does not, or ends, the prefetched lines go unused; a prefetch
-never faults.
+the next cached panel is prefetched instead. An A that is packed column by column is prefetched like B. Of one that is
+read or packed in rows, each block of rows prefetches those after it into L1. Addresses assume that the loop walks A and
+B row after row, or column after column. Where it does not, or ends, the prefetched lines go unused; a prefetch never
+faults.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
 from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.matmul.panels import Left, Panel, Part
+from triton_porting_kit.compiler.loops.matmul.factors import Left
+from triton_porting_kit.compiler.loops.matmul.panels import Panel, Part
 from triton_porting_kit.compiler.loops.matmul.products import Product, TileProduct
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
@@ -35,6 +39,9 @@ Fetch: TypeAlias = Callable[[Value, Value, Value, Left], None]
 
 Takes its first row and column, a position along K, and A at that position.
 """
+
+Ahead: TypeAlias = Callable[[Value, Value, Value], None]
+"""The same for one factor. Takes a register block's row and column, and a position along K."""
 
 
 def steps_between(product: Product) -> int:
@@ -55,22 +62,26 @@ def advance(lowering: Lowering, definition: Def) -> Value | None:
 
 
 def lines_ahead(
-    lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, part: Part, m: int
+    lowering: Lowering, dot: Operation, a: Tensor, b: Tensor, panel: Panel, part: Part
 ) -> Fetch | None:
     """Returns a function that emits the prefetch of the next rows of A and of what the next iterations need of `b`.
 
-    `b` is the right factor of a dot, and each of its strips is multiplied by `m` rows. None if prefetching would not
-    pay.
+    `a` and `b` are the factors of a dot. None if prefetching would not pay.
     """
     product, block = panel.product, panel.block
     if not lowering.target.triple.startswith("x86_64") or isinstance(product, TileProduct):
         return None  # tile registers multiply faster than prefetches are issued
     builder = lowering.builder
-    fetch_right = _right_ahead(lowering, dot, b, panel, part, m)
+    fetch_right = _right_ahead(lowering, dot, b, panel, part)
+    fetch_left = _columns_ahead(lowering, dot, a, panel) if panel.columns else None
 
     def fetch(row: Value, column: Value, k: Value, left: Left) -> None:
         if fetch_right is not None:
             fetch_right(row, column, k)
+        if fetch_left is not None:
+            fetch_left(row, column, k)
+        if panel.columns:
+            return  # the rows after these are in the same lines
         start = builder.address(left.start, [k], product.unit)
         for index in range(block.rows, 2 * block.rows):
             down = builder.mul(left.pitch, builder.i64(index))
@@ -80,56 +91,106 @@ def lines_ahead(
     return fetch
 
 
-def _right_ahead(
-    lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, part: Part, m: int
-) -> Callable[[Value, Value, Value], None] | None:
-    """The same for what follows this part of B.
+def _by(lowering: Lowering, dot: Operation, index: int, factor: Tensor) -> Value | None:
+    """How far a factor of `dot` moves in memory from one iteration to the next; None if that is not known."""
+    load = LoadOp.dyn_cast(dot.operands[index].owner) if isinstance(factor, Load) else None
+    if load is None or any(stride.block is dot.block for stride in load.strides):
+        return None
+    return advance(lowering, load.offset)
 
-    The function takes a register block's row and column, and a position along K.
+
+def _columns_ahead(lowering: Lowering, dot: Operation, a: Tensor, panel: Panel) -> Ahead | None:
+    """The same for the next columns of an A that is packed column by column."""
+    by = _by(lowering, dot, 0, a)
+    if by is None:
+        return None
+    assert isinstance(a, Load)
+    builder, block, right = lowering.builder, panel.block, panel.right
+    downs, acrosses = a.shape[0] // block.rows, right.shape[1] // block.strip
+    corner, zero = Evaluation(builder, frozenset({a.access}), {}), builder.i64(0)
+    share = -(-right.pitch // (downs * acrosses))  # columns of A per register block
+    spread = _Spread.of(panel.product, right.pitch, share, a.shape[0] * types.byte_size(a.element))
+
+    def fetch(row: Value, column: Value, k: Value) -> None:
+        here = a.access.pointer(corner, Point((zero, zero), -1, 1))
+        start = builder.address(here, [by], types.storage(a.element))
+        across = builder.binary("arith.divui", column, builder.i64(block.strip))
+        down = builder.binary("arith.divui", row, builder.i64(block.rows))
+        number = builder.add(builder.mul(across, builder.i64(downs)), down)
+        spread.emit(builder, start, a.access.strides[1], types.storage(a.element), number, k)
+
+    return fetch
+
+
+def _right_ahead(lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, part: Part) -> Ahead | None:
+    """The same for what follows this part of B.
 
     If this part was in the cache of packed panels, the next panel there is prefetched. None if the address of what
     follows is not known.
     """
-    owner = dot.operands[1].owner
-    if not isinstance(b, Load) or owner is None or not b.access.is_contiguous(1):
+    by = _by(lowering, dot, 1, b)
+    if by is None:
         return None
-    load = LoadOp(owner)
-    by = advance(lowering, load.offset)
-    if by is None or any(stride.block is dot.block for stride in load.strides):
+    assert isinstance(b, Load)
+    if not b.access.is_contiguous(1):
         return None
     builder, product, block, right = lowering.builder, panel.product, panel.block, panel.right
     element, unit = types.storage(b.element), product.unit
     corner = Evaluation(builder, frozenset({b.access}), {})
     packed = builder.address(part.right.pointer, [builder.i64(right.pitch * right.shape[1])], unit)
     pitch = builder.select(part.known, builder.i64(block.strip), b.access.strides[0])
-    lines = max(1, block.strip * types.byte_size(b.element) // LINE)  # cache lines of a row
-    share = -(-right.pitch * product.count // (m // block.rows))  # rows of B per block of rows of A
-    steps = steps_between(product)
-    times = -(-right.pitch // steps)
-    each = min(MOST, -(-share * lines // times))
-    # A prefetch covers `rows` rows, or one of the `parts` of a row.
-    rows, parts = -(-each // lines), max(1, lines // each)
-    within = lines // parts
+    downs = panel.left.shape[0] // block.rows
+    share = -(-right.pitch * product.count // downs)  # rows of B per block of rows of A
+    spread = _Spread.of(product, right.pitch, share, block.strip * types.byte_size(b.element))
 
     def fetch(row: Value, column: Value, k: Value) -> None:
         there = b.access.pointer(corner, Point((builder.i64(0), column), -1, 1))
         strip = builder.address(packed, [builder.mul(column, builder.i64(right.pitch))], unit)
         start = builder.select(part.known, strip, builder.address(there, [by], element))
         number = builder.binary("arith.divui", row, builder.i64(block.rows))
-        time = builder.binary("arith.divui", k, builder.i64(steps))
-        first = builder.mul(time, builder.i64(rows))
-        if parts > 1:
+        spread.emit(builder, start, pitch, element, number, k)
+
+    return fetch
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """The prefetch of `share` rows by one register block, spread over its way along K.
+
+    Every `steps` along K, it covers `rows` rows, or one of the `parts` of a row, of `within` lines.
+    """
+
+    share: int
+    steps: int
+    rows: int
+    parts: int
+    within: int
+
+    @classmethod
+    def of(cls, product: Product, depth: int, share: int, row_bytes: int) -> _Spread:
+        """That of rows of so many bytes over `depth` units along K."""
+        lines, steps = max(1, row_bytes // LINE), steps_between(product)
+        times = -(-depth // steps)
+        each = min(MOST, -(-share * lines // times))
+        rows, parts = -(-each // lines), max(1, lines // each)
+        return cls(share, steps, rows, parts, lines // parts)
+
+    def emit(
+        self, builder: LoopBuilder, start: Value, pitch: Value, element: str, number: Value, k: Value
+    ) -> None:
+        """Prefetch what register block `number` does at `k`, of rows from `start` that are `pitch` elements apart."""
+        time = builder.binary("arith.divui", k, builder.i64(self.steps))
+        first = builder.mul(time, builder.i64(self.rows))
+        if self.parts > 1:
             first, piece = (
-                builder.binary(f"arith.{op}", time, builder.i64(parts)) for op in ("divui", "remui")
+                builder.binary(f"arith.{op}", time, builder.i64(self.parts)) for op in ("divui", "remui")
             )
-            start = builder.address(start, [builder.mul(piece, builder.i64(within * LINE))], "i8")
-        first = builder.add(builder.mul(number, builder.i64(share)), first)
-        for down in range(rows):
+            start = builder.address(start, [builder.mul(piece, builder.i64(self.within * LINE))], "i8")
+        first = builder.add(builder.mul(number, builder.i64(self.share)), first)
+        for down in range(self.rows):
             line = builder.address(
                 start, [builder.mul(builder.add(first, builder.i64(down)), pitch)], element
             )
-            for across in range(within):
+            for across in range(self.within):
                 place = builder.address(line, [builder.i64(across * LINE)], "i8")
                 lane_memory.prefetch(builder, place, lane_memory.L2)
-
-    return fetch

@@ -5,6 +5,7 @@ from __future__ import annotations
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
+from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.products import VectorProduct
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.tiles import lane_memory
@@ -88,19 +89,19 @@ class RegisterBlock:
             for vector in range(block.vectors)
         ]
 
-    def step(self, values: list[Value], a_row: Value, b_column: Value, k: Value, pitch: Value) -> list[Value]:
-        """One step along K: adds its product to every accumulator. A's row pitch is `pitch` elements."""
+    def step(self, values: list[Value], a: Left, b_column: Value, k: Value) -> list[Value]:
+        """One step along K: adds its product to every accumulator."""
         builder, block, product = self._builder, self._block, self._product
         b = self._row(b_column, k)
         element = types.storage(product.element)
         alignment = types.byte_size(product.element)
-        a_start = builder.address(a_row, [k], product.unit)
+        a_start = builder.address(a.start, [builder.mul(k, a.step)], product.unit)
         updated = []
         for row in range(block.rows):
-            place = builder.address(a_start, [builder.mul(pitch, builder.i64(row))], element)
-            a = lane_memory.read(builder, place, product.unit, 1, floor=builder.level, alignment=alignment)
-            a = product.spread(builder, a, block.lanes)
+            place = builder.address(a_start, [builder.mul(a.pitch, builder.i64(row))], element)
+            unit = lane_memory.read(builder, place, product.unit, 1, floor=builder.level, alignment=alignment)
+            unit = product.spread(builder, unit, block.lanes)
             for vector in range(block.vectors):
                 accumulator = values[row * block.vectors + vector]
-                updated.append(product.multiply_add(builder, a, b[vector], accumulator))
+                updated.append(product.multiply_add(builder, unit, b[vector], accumulator))
         return updated

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
+from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
 from triton_porting_kit.compiler.loops.tiles.graph import cost
 from triton_porting_kit.compiler.loops.tiles.lane_memory import shuffled
-from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Reindexed, Tensor
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
 
@@ -25,6 +26,10 @@ UNIT_BYTES = 4
 
 UNITS = 4
 """Units read from one column at a time. They fill 128 bits, within which x86-64 and aarch64 interleave cheaply."""
+
+
+SQUARE = 16
+"""Units in the rows and columns of a square, and lanes of a vector of them."""
 
 
 def lies_across(tensor: Tensor, target: CpuTarget, count: int = 1) -> bool:
@@ -46,9 +51,26 @@ def lies_across(tensor: Tensor, target: CpuTarget, count: int = 1) -> bool:
     )
 
 
-def _directions(tensor: Tensor, dimension: int) -> set[bool]:
+def lies_in_columns(tensor: Tensor) -> bool:
+    """Whether everything that a matrix reads is contiguous in memory down its columns, and something not along its
+    rows.
+    """
+    last = len(tensor.shape) - 1
+    down = _directions(tensor, last - 1, wraps=True)
+    return down == {True} and False in _directions(tensor, last)
+
+
+def turned(tensor: Tensor) -> Reindexed:
+    """A tensor with its last two dimensions exchanged."""
+    *outer, rows, columns = tensor.shape
+    last = len(outer) + 1
+    return Reindexed((*outer, columns, rows), tensor, [*range(len(outer)), last, last - 1])
+
+
+def _directions(tensor: Tensor, dimension: int, *, wraps: bool = False) -> set[bool]:
     """For everything that a tensor reads from memory and that varies along a dimension: whether it is contiguous
-    there. Each operand is looked at once for a dimension, since paths to it can be exponentially many."""
+    there; unless it `wraps`, without wrapping around. Each operand is looked at once for a dimension, since paths to it
+    can be exponentially many."""
     found: set[bool] = set()
     stack = [(tensor, dimension)]
     seen: set[tuple[Tensor, int]] = set()
@@ -61,7 +83,8 @@ def _directions(tensor: Tensor, dimension: int) -> set[bool]:
         if isinstance(part, Buffer):
             found.add(part.strides[dimension] == 1)
         elif isinstance(part, Load):
-            found.add(part.access.is_contiguous(dimension) and dimension not in part.access.wraps)
+            whole = wraps or dimension not in part.access.wraps
+            found.add(whole and part.access.is_contiguous(dimension))
         elif isinstance(part, Gather):
             found.add(False)
         else:
@@ -118,10 +141,94 @@ def _transposed(builder: LoopBuilder, columns: list[Value]) -> list[Value]:
     Two steps exchange bits 0 and 1 of the column and unit numbers (Eklundh, A Fast Computer Method for Matrix
     Transposing, IEEE Transactions on Computers C-21, 1972).
     """
-    lanes = len(columns)
-    every_fourth = [_beside(builder, columns[index::UNITS]) for index in range(UNITS)]
-    near, far = (_interleaved(builder, every_fourth[i], every_fourth[i + 1], 1, lanes) for i in (0, 2))
+    return _in_128_bits(builder, [_beside(builder, columns[index::UNITS]) for index in range(UNITS)])
+
+
+def _in_128_bits(builder: LoopBuilder, columns: list[Value]) -> list[Value]:
+    """Four vectors, transposed 4 by 4 in each 128 bits."""
+    lanes = columns[0].lanes
+    near, far = (_interleaved(builder, columns[i], columns[i + 1], 1, lanes) for i in (0, 2))
     return [value for a, b in zip(near, far, strict=True) for value in _interleaved(builder, a, b, 2, lanes)]
+
+
+def interleaved(builder: LoopBuilder, low: Value, high: Value) -> Value:
+    """Interleave two vectors: each lane of the result holds one lane of `low` and one of `high`, in twice the bits."""
+    lanes, bits = low.lanes, types.BITS[low.element]
+    both = vector_type(low.element, 2 * lanes)
+    value = builder.pure(
+        f"vector.interleave {low.name}, {high.name} : {low.type} -> {both}", both, (low, high)
+    )
+    wide = vector_type(f"i{2 * bits}", lanes)
+    return builder.pure(f"vector.bitcast {value.name} : {both} to {wide}", wide, (value,))
+
+
+def in_squares(tensor: Tensor, target: CpuTarget, count: int) -> bool:
+    """Whether to read a matrix that lies in columns in transposed squares of units: `count` elements along its rows."""
+    return (
+        target.shuffles
+        and len(tensor.shape) == 2
+        and count > 1
+        and count * types.byte_size(tensor.element) == UNIT_BYTES
+        and tensor.shape[0] % target.lanes == 0
+        and tensor.shape[1] % (target.lanes * count) == 0
+        and target.lanes == SQUARE
+        and lies_in_columns(tensor)
+        and cost(tensor, {}) < EXPENSIVE
+    )
+
+
+def transpose_squares(
+    evaluation: Evaluation, tensor: Tensor, target: CpuTarget, place: Buffer, count: int
+) -> None:
+    """Emit loops that write a matrix to `place`, which has rows, in squares of units of `count` elements."""
+    builder, lanes = evaluation.builder, target.lanes
+    rows, columns = tensor.shape
+
+    def block(point: Point) -> None:
+        across, down = point.indices
+        top, left = builder.mul(down, builder.i64(lanes)), builder.mul(across, builder.i64(lanes * count))
+
+        def unit(index: int) -> Value:
+            parts = []
+            for part in range(count * index, count * (index + 1)):
+                at = Point((top, builder.add(left, builder.i64(part))), 0, lanes)
+                parts.append(builder.broadcast(evaluation.at(tensor, at), lanes))
+            while len(parts) > 1:
+                parts = [interleaved(builder, *parts[i : i + 2]) for i in range(0, len(parts), 2)]
+            return parts[0]
+
+        for index, row in enumerate(_square(builder, [unit(index) for index in range(lanes)])):
+            to = place.address(builder, Point((builder.add(top, builder.i64(index)), left), -1, 1))
+            lane_memory.write(builder, to, row)
+
+    # Down first: a line has several squares.
+    tile_loop(builder, (columns // (lanes * count), rows // lanes), 1, block)
+
+
+def _square(builder: LoopBuilder, columns: list[Value]) -> list[Value]:
+    """The rows of a square, given its columns: transposed in each 128 bits, then 128 bits at a time."""
+    lanes = len(columns)
+    parts = [_in_128_bits(builder, columns[i : i + UNITS]) for i in range(0, lanes, UNITS)]
+    found = [_of_128_bits(builder, [part[index] for part in parts]) for index in range(UNITS)]
+    return [found[index % UNITS][index // UNITS] for index in range(lanes)]
+
+
+def _of_128_bits(builder: LoopBuilder, rows: list[Value]) -> list[Value]:
+    """Four vectors of four times 128 bits each, transposed."""
+
+    def pairs(vectors: list[Value], first: tuple[int, ...], second: tuple[int, ...]) -> list[Value]:
+        """128 bits of each two vectors beside each other: the `first` of both, and the `second`."""
+        found = []
+        for blocks in (first, second):
+            lanes = [block * UNITS + lane for block in blocks for lane in range(UNITS)]
+            chosen = [*lanes, *(vectors[0].lanes + lane for lane in lanes)]
+            found += [
+                shuffled(builder, a, b, chosen) for a, b in zip(vectors[::2], vectors[1::2], strict=True)
+            ]
+        return found
+
+    low, high = (pairs(rows, (0, 1), (2, 3))[i : i + 2] for i in (0, 2))
+    return [*pairs(low, (0, 2), (1, 3)), *pairs(high, (0, 2), (1, 3))]
 
 
 def _beside(builder: LoopBuilder, vectors: list[Value]) -> Value:

@@ -20,8 +20,9 @@ SIGNATURE = {"A": "*i8", "B": "*i8", "C": "*i32", "count": "i32", "pitch": "i32"
 
 @triton.jit
 def products(
-    A, B, C, count, pitch, width, FORM: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
-):
+    A, B, C, count, pitch, width, FORM: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+    SUMS: tl.constexpr,
+):  # fmt: skip
     m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
     if FORM == "columns":
         a_at = A + m + k[None, :] * pitch
@@ -30,13 +31,13 @@ def products(
         a_at = A + m * pitch + k[None, :]
         ahead = K
     b_at = B + k[:, None] * width + n
-    total = tl.zeros((M, N), tl.int32)
+    total = tl.zeros((M, N), SUMS)
     for i in range(count):
         if FORM == "masked":
             a = tl.load(a_at, mask=k[None, :] < pitch - i * K, other=0)
         else:
             a = tl.load(a_at)
-        total = tl.dot(a, tl.load(b_at), total, out_dtype=tl.int32)
+        total = tl.dot(a, tl.load(b_at), total, input_precision="ieee", out_dtype=SUMS)
         if FORM == "writes":
             tl.store(C + i, i)
         if FORM == "seen":
@@ -47,7 +48,7 @@ def products(
 
 
 def loops(form: str, m: int, n: int, k: int) -> Any:
-    return native_functions.loops_of(products, SIGNATURE, TARGET, FORM=form, M=m, N=n, K=k)
+    return native_functions.loops_of(products, SIGNATURE, TARGET, FORM=form, M=m, N=n, K=k, SUMS=tl.int32)
 
 
 def scratch(form: str, m: int, n: int, k: int) -> int:
@@ -69,6 +70,13 @@ def test_other_operands_are_packed_side_by_side() -> None:
         assert scratch(form, M, N, K) == ITERATIONS * M * K
     # Where it is not known what the loop writes, nothing of B is kept.
     assert scratch("writes", M, N, K) == ITERATIONS * (M + N) * K
+
+
+def test_operands_in_columns_are_not_gathered() -> None:
+    assert "gather" not in loops("columns", M, N, 2 * K).text
+    floats = SIGNATURE | {"A": "*fp32", "B": "*fp32", "C": "*fp32"}
+    shape = {"FORM": "columns", "M": M, "N": N, "K": K, "SUMS": tl.float32}
+    assert "gather" not in native_functions.loops_of(products, floats, TARGET, **shape).text
 
 
 def test_sums_that_are_seen_do_not_wait() -> None:
