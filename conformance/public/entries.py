@@ -79,6 +79,8 @@ class Entry:
     tolerance: float = 1.0
     """A factor for the tolerance of the type, where `because` says why."""
     because: str = ""
+    slow: str = ""
+    """Why it takes more than 1.5 times as long as torch eager, where it does."""
     known: Mapping[str, Known] = field(default_factory=dict)
     """By a pattern for the variant, such as ``*-gradient``."""
     seconds: float = 120.0

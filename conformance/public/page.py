@@ -51,6 +51,9 @@ run and those of earlier ones, which a file beside the page keeps (`public-kerne
 |---|---|
 """
 
+SLOW = 1.5
+"""From how many times torch eager's time on the page says why."""
+
 
 def write(reports: Sequence[Path], page: Path) -> None:
     """Add the results in the folders of some runs to a page. Raises `ReportError`.
@@ -168,6 +171,28 @@ def _speed(results: Sequence[Result], threads: Sequence[int], picture: str) -> I
             )
     yield from table(("threads", "compared", "geometric mean", "median", "slower than eager"), rows)
     yield f"![Ratios of time, in ascending order]({picture})\n"
+    yield from _slow(results, threads)
+
+
+def _slow(results: Iterable[Result], threads: Sequence[int]) -> Iterator[str]:
+    """The results that take more than `SLOW` times as long as torch eager, and why."""
+    why = {(c.name, entry.name): entry.slow for c in collections() for entry in c.entries}
+    rows = []
+    for result in results:
+        found = [result.times[count].ratio if count in result.times else None for count in threads]
+        if not any(ratio is not None and ratio < 1 / SLOW for ratio in found):
+            continue
+        alone = found[0] is not None and found[0] >= 1 / SLOW
+        reason = f"not with {threads[0]} thread" if alone else why.get((result.collection, result.entry), "")
+        cells = ["" if ratio is None else f"{ratio:.2f}x" for ratio in found]
+        rows.append((result.collection, f"`{result.entry}`", result.variant, *cells, reason))
+    if rows:
+        yield f"More than {SLOW:g} times as long as torch eager:\n"
+        yield from table(("collection", "entry", "on", *map(_of_threads, threads), ""), rows)
+
+
+def _of_threads(count: int) -> str:
+    return f"{count} thread{'s' if count > 1 else ''}"
 
 
 def _failures(results: Sequence[Result]) -> Iterator[str]:
@@ -216,7 +241,7 @@ def _place(finding: str) -> str:
 
 def _entries(results: Sequence[Result], threads: Sequence[int]) -> Iterator[str]:
     yield "## Entries\n"
-    timed = [f"{count} thread{'s' if count > 1 else ''}" for count in threads]
+    timed = [*map(_of_threads, threads)]
     if timed:
         yield "Times are those of the first right type, in milliseconds, and how often faster than torch eager.\n"
     for collection in collections():
@@ -280,7 +305,7 @@ def plot(found: dict[int, list[float]]) -> str:
             f'<circle cx="{_EDGE + (k + 0.5) * step:.1f}" cy="{y(ratio):.1f}" r="2"/>'
             for k, ratio in enumerate(series)
         )
-        text = f"{threads} thread{'s' if threads > 1 else ''}: geometric mean {geometric_mean(series):.2f}x"
+        text = f"{_of_threads(threads)}: geometric mean {geometric_mean(series):.2f}x"
         parts.append(
             f'<g fill="{colour}">{dots}<text x="{_EDGE + 8}" y="{20 + 16 * number}">{text}</text></g>'
         )

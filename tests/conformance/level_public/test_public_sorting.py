@@ -146,12 +146,37 @@ def test_the_page_has_a_line_for_each_other_place(tmp_path: Path) -> None:
     page.write(folders, tmp_path / "page.md")
     text = (tmp_path / "page.md").read_text()
     assert re.search(r"\| acme \|[^\n]* \| 5 \| 3 \| 60.0 % \| 1 \| 1 \| 0 \| 0 \| 1 \|\n", text)
+    of_runs = text.partition("The runs on acme")[2].partition("Not right")[0]
+    assert "| 3.0 |" in of_runs, "each run has its own releases"
+    assert re.search(r"\| 4 \| 1 \|\n.*\| 3.0 \|.* \| 1 \| 0 \|\n", of_runs)
     of_acme = text.partition("Not right on acme, Triton")[2].partition("##")[0]
     assert "| conch | `nms` | float32 | kit | result 0: 3 of 4 differ |" in of_acme
     of_older = text.partition(", Triton 3.0:\n")[2].partition("##")[0]
     assert "rms_norm_llama" in of_older
     assert "nms" not in of_older, "it is wrong on the page's own release, too"
     assert "| `rms_norm_llama` | float32, float32 gradient |  | 500, 2.00x |" in text, "times are kept"
+
+
+def test_the_page_says_why_entries_are_slow(tmp_path: Path) -> None:
+    def timed(name: str, *ratios: float) -> Record:
+        times = [
+            {**TIMES, "threads": threads, "seconds": 1.0, "eager": ratio}
+            for threads, ratio in enumerate(ratios, start=1)
+        ]
+        return _record(name, RIGHT, *times)
+
+    records = [
+        timed("liger/group_norm-bfloat16", 0.5, 0.4),
+        timed("liger/softmax-bfloat16", 0.7, 0.5),
+        timed("liger/geglu-bfloat16", 0.7, 0.7),
+        timed("liger/swiglu-bfloat16", 0.6, 2.0),
+    ]
+    page.write([_written(tmp_path / "run", records)], tmp_path / "page.md")
+    slow = (tmp_path / "page.md").read_text().partition("More than 1.5 times")[2].partition("##")[0]
+    assert re.search(r"\| `group_norm` \| bfloat16 \| 0.50x \| 0.40x \| the channel of each element", slow)
+    assert "| `softmax` | bfloat16 | 0.70x | 0.50x | not with 1 thread |" in slow
+    assert "| `swiglu` | bfloat16 | 0.60x | 2.00x |  |" in slow, "nobody has said why"
+    assert "geglu" not in slow
 
 
 def test_runs_are_added_to_a_page(tmp_path: Path) -> None:
