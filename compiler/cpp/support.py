@@ -118,7 +118,9 @@ class Support:
                 for kind, other in (("mask", type.mask), ("truths", type.truths)):
                     self.use(other)
                     words[f"{letter}_{kind}"] = other.name
-                words[f"{letter}_as_mask"] = dialect.convert("mask", type.mask)
+                mask = dialect.convert("mask", type.mask)
+                # Mesa 22.3 takes the sign of what it widened to 64 bits for 0, and a choice asks for the sign.
+                words[f"{letter}_as_mask"] = f"{mask} != 0" if dialect.spaces and type.bits == 64 else mask
             elif letter == "T":
                 words |= {"high": f"{(1 << type.bits) - 1}u", "signed_high": str((1 << type.bits - 1) - 1)}
                 words["signed"] = f"i{type.bits}"

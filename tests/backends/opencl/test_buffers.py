@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from failing_device import check_that_launches_leave_nothing, failing_on
 
 from triton_porting_kit.driver import DeviceArray
 from triton_porting_kit.driver.opencl import Container, OpenCLDevice
@@ -120,3 +121,8 @@ def test_a_binary_for_shared_memory_is_refused(buffers: OpenCLDevice) -> None:
     other = Container(**{**vars(container), "buffers": False})
     with pytest.raises(InvalidModule, match=r"takes addresses, and memory of .* by buffers with offsets"):
         buffers.load_module(other.pack(), "add_one")
+
+
+def test_ten_thousand_launches_leave_nothing(buffers: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    for failing in failing_on(buffers, monkeypatch):
+        check_that_launches_leave_nothing(failing)

@@ -44,6 +44,13 @@ def signed_product(X, O, B: tl.constexpr):
 
 
 @triton.jit
+def chosen(X, O, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i)
+    tl.store(O + i, tl.where(i % 2 == 0, x, x * 3))
+
+
+@triton.jit
 def printing(X):
     tl.device_print("x", tl.load(X))
 
@@ -103,6 +110,14 @@ def test_the_high_half_of_a_product_of_64_bits(kernel: Any, expression: str, tmp
     assert re.search(expression, text)
     assert "128" not in text
     compile_opencl([text], tmp_path)
+
+
+def test_choices_of_64_bits_ask_for_no_sign(tmp_path: Path) -> None:
+    """Mesa 22.3 takes the sign of numbers that it widened to 64 bits for 0."""
+    narrow, wide = (opencl(chosen, {"X": kind, "O": kind}, B=8) for kind in ("*i32", "*i64"))
+    assert re.search(r"choose_u64x(\d)\(convert_long\1\(mask\) != 0, a, b\)", wide)
+    assert "!= 0" not in narrow.split("static i32 programs")[0]
+    compile_opencl([wide, narrow], tmp_path)
 
 
 def test_a_pointer_in_one_of_two_spaces_is_refused() -> None:
