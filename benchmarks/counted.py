@@ -14,20 +14,13 @@ from typing import Any
 from triton.runtime import driver
 
 from triton_porting_kit.backends.cpu.compiler import CPUBackend
-from triton_porting_kit.kernels import cases, matmul, softmax, vector_add
 from triton_porting_kit.kernels.places import DevicePlace
 from triton_porting_kit.toolchain import llvm
 
-from .compiling import FRONT_END, STAGES, forget, fresh_cache
+from .compiling import FRONT_END, STAGES, compiled, forget, fresh_cache
 from .launching import empty_kernel
 
 LAUNCHES = 200
-COMPILED: tuple[tuple[str, Any, Any], ...] = (
-    ("vector add", cases.vector_add_case(17, "float32"), vector_add.vector_add_kernel),
-    ("softmax", cases.softmax_case(1, 781, "float32"), softmax.softmax_kernel),
-    ("matmul fp32", cases.matmul_case(17, 17, 17, "float32"), matmul.matmul_kernel),
-)
-
 
 # Valgrind's client requests on x86-64: a sequence that does nothing elsewhere. Callgrind's numbers are "CT" and more.
 _REQUEST_IR = """
@@ -98,21 +91,22 @@ def main() -> None:
     marks, current = Marks(), [""]
     watch_stages(marks, current)
     place = DevicePlace(driver.active.device)
-    arrays = {name: [place.put(operand) for operand in case.operands()] for name, case, _ in COMPILED}
+    entries = compiled()
+    arrays = {name: [place.put(operand) for operand in case.operands()] for name, case, _ in entries}
     for counted in (False, True):
         if counted:
             marks.start()
-        for name, case, kernel in COMPILED:
+        for name, case, kernels in entries:
             print("counting" if counted else "warming up", name, file=sys.stderr, flush=True)
             with fresh_cache():
-                forget((kernel,))
+                forget(kernels)
                 gc.collect()
                 gc.disable()
                 current[0] = f"compile {name}" if counted else ""
                 marks.mark("")
                 case.launch(arrays[name])
                 marks.mark("")
-                forget((kernel,))
+                forget(kernels)
                 marks.mark("")
                 case.launch(arrays[name])
                 marks.mark(f"warm start {name}" if counted else "")
@@ -120,9 +114,9 @@ def main() -> None:
     current[0] = ""
     pointers = arrays["vector add"]
     arguments = (*pointers, pointers[0], 16)
-    compiled = empty_kernel[(1,)](*arguments)
-    rest = (0, compiled.function, compiled.packed_metadata, None, None, None, *arguments)
-    launcher = compiled.run
+    launched = empty_kernel[(1,)](*arguments)
+    rest = (0, launched.function, launched.packed_metadata, None, None, None, *arguments)
+    launcher = launched.run
     for counted in (False, True):
         gc.disable()
         marks.mark("")

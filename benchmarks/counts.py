@@ -23,7 +23,7 @@ import typer
 from triton_porting_kit import untrusted
 
 from .about import versions
-from .compiling import FRONT_END
+from .compiling import FRONT_END, STAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 BASELINE = ROOT / "benchmarks" / "counts.json"
@@ -72,11 +72,17 @@ def count() -> dict[str, int]:
         files = sorted(
             Path(folder).iterdir(), key=lambda path: (len(path.name), path.name)
         )  # by their numbers
-        found = (parse(path.read_text(errors="replace")) for path in files)
-        counts = dict(entry for entry in found if entry is not None)
+        counts: dict[str, int] = {}
+        for entry in filter(None, (parse(path.read_text(errors="replace")) for path in files)):
+            counts[entry[0]] = counts.get(entry[0], 0) + entry[1]  # a section may consist of several kernels
     if not counts:
         raise CountError("callgrind wrote no counts; is this valgrind's own callgrind?")
     return counts
+
+
+def sums(counts: Mapping[str, int]) -> dict[str, int]:
+    """The stages of all kernels together."""
+    return {f"all {STAGES}": sum(n for name, n in counts.items() if name.endswith(f": {STAGES}"))}
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -130,8 +136,9 @@ def main(
     except CountError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from error
-    for name, instructions in counts.items():
-        old = before["counts"].get(name)
+    known = before["counts"] | sums(before["counts"])
+    for name, instructions in (counts | sums(counts)).items():
+        old = known.get(name)
         change = f" ({instructions / old - 1:+.2%})" if old else " (not in the baseline)"
         typer.echo(f"{instructions:>15,}  {name}{change}")
     if others := other_releases(before, releases):

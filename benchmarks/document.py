@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from .compiling import FRONT_END, STAGES
-from .document_texts import HEAD, INNER_LOOPS, SECTIONS, TAIL, WORKLOADS
+from .document_texts import HEAD, INNER_LOOPS, MISSES, SECTIONS, TAIL
 from .figures import Figure, Results
 from .kinds import FOLDER, fullest, read_kinds, title_of
 from .kinds_picture import NAME, picture
@@ -110,13 +110,13 @@ def kernel_table(results: Results) -> Iterator[str]:
     yield from table(["work", "peer", f"target ({counts})", *heads, f"our time ({counts})"], rows)
 
 
-def workload_section(results: Results) -> Iterator[str]:
+def workload_section(results: Results, title: str = "## What models do") -> Iterator[str]:
     """What models do, beside the ways that torch has for it."""
     threads = _threads(results)
     found = results.group("workloads")
     if not found:
         return
-    yield "## What models do\n"
+    yield f"{title}\n"
     yield (
         "Kernels as their public users write them (`benchmarks/workloads/`), in Triton, beside torch eager,\n"
         "`torch.compile` with Inductor's C++, and, where torch has one, an operator of its own for the same work.\n"
@@ -160,7 +160,9 @@ def workload_section(results: Results) -> Iterator[str]:
         + "".join(sorted({bar_text(f) for f in found if f.name == "geometric mean"}))
         + ".\n"
     )
-    yield WORKLOADS
+    missed = [f.name for f in found if f.column == BEST and f.met is False]
+    if why := [text for start, text in MISSES.items() if any(name.startswith(start) for name in missed)]:
+        yield "\n".join(("Of those that miss the target:\n", *why, ""))
 
 
 def _percent(figure: Figure) -> str:
@@ -280,11 +282,12 @@ def figure_table(figures: Iterable[Figure]) -> Iterator[str]:
     )
 
 
-def many_threads_sections(kinds: Mapping[str, Results]) -> Iterator[str]:
-    """Kernels and gains of the machines with more threads than two, if the page is about another one."""
+def other_kinds_sections(kinds: Mapping[str, Results]) -> Iterator[str]:
+    """Of the kinds that the page is not about: what models do, and with more than two threads kernels and gains."""
     name, _ = fullest(kinds.items())
     for other, results in kinds.items():
-        if other == name or max(_threads(results), default=0) <= 2:
+        many = max(_threads(results), default=0) > 2
+        if other == name or not (many or results.group("workloads")):
             continue
         about = results.about
         yield f"## {title_of(other)}\n"
@@ -292,9 +295,13 @@ def many_threads_sections(kinds: Mapping[str, Results]) -> Iterator[str]:
             f"{what} {release}" for what, release in about["versions"].items() if release and what in RELEASES
         )
         yield f"Measured by `{about['command']}` on {about['date']}, {releases}.\n"
-        yield from kernel_table(results)
-        yield 'Gains, as under "More threads":\n'
-        yield from figure_table(results.group("scaling"))
+        if about.get("note"):
+            yield f"{about['note']}\n"
+        if many:
+            yield from kernel_table(results)
+            yield 'Gains, as under "More threads":\n'
+            yield from figure_table(results.group("scaling"))
+        yield from workload_section(results, "### What models do there")
 
 
 def plot_section(plots: Iterable[str]) -> Iterator[str]:
@@ -353,7 +360,7 @@ def document(kinds: Mapping[str, Results], plots: Iterable[str]) -> str:
         other_section,
     ):
         parts += section(results)
-    parts += many_threads_sections(kinds)
+    parts += other_kinds_sections(kinds)
     parts += plot_section(plots)
     parts += [INNER_LOOPS, TAIL]
     return "\n".join(parts)

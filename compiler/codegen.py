@@ -31,6 +31,9 @@ _DIRECT = {
 """Operations of math and vector that ``convert-to-llvm`` lowers by itself, which saves the passes of those dialects."""
 
 
+_ONE_DIVISION = ",-idivq-to-divl"
+"""A feature of LLVM: 64-bit divisions without a branch to a 32-bit one, and so with less code to generate."""
+
 _LINES = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})"
 
 
@@ -75,7 +78,10 @@ def emit_assembly(llvm_ir: str, target: CpuTarget) -> str:
 
 
 def _machine(target: CpuTarget) -> Any:
-    return llvm.target_machine(target.triple, target.cpu, target.feature_string)
+    features = target.feature_string
+    if target.divides_64_bits:
+        features += _ONE_DIVISION
+    return llvm.target_machine(target.triple, target.cpu, features)
 
 
 def parse_llvm_ir(llvm_ir: str, target: CpuTarget) -> Any:

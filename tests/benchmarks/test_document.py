@@ -9,6 +9,7 @@ from benchmarks.document import DOCUMENT, PLOTS, document, pictures
 from benchmarks.figures import Figure, Results
 from benchmarks.kinds import read_kinds
 from benchmarks.kinds_picture import NAME, picture
+from benchmarks.rows import BEST
 
 ABOUT: dict[str, Any] = {
     "date": "2026-01-02",
@@ -69,3 +70,15 @@ def test_the_page_is_up_to_date() -> None:
     remedy = "run python -m benchmarks.document"
     assert DOCUMENT.read_text() == document(kinds, pictures(PLOTS)), remedy
     assert (PLOTS / NAME).read_text() == picture(kinds), remedy
+
+
+def test_other_kinds_show_what_models_do_and_why_it_misses() -> None:
+    few = Results(ABOUT, (SPEED, replace(SPEED, name="relu"), replace(SPEED, name="tanh")))
+    work = replace(SPEED, group="workloads", name="convolution 3x3", column=BEST, bar=1.0)
+    missed, met = replace(work, value=0.9), replace(work, name="batched products")
+    text = document({"amd-avx2": few, "intel-amx": Results({**ABOUT, "note": "busy"}, (missed, met))}, [])
+    assert "## Intel, AMX\n" in text
+    assert "\nbusy\n" in text
+    assert "| convolution 3x3 | **0.90" in text
+    assert "- A convolution" in text
+    assert "- A batched" not in text

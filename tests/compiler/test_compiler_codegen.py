@@ -132,3 +132,20 @@ def test_each_thread_has_its_own_code_generator() -> None:
     thread.join()
     assert found[0] is found[1]
     assert found[2] is not found[0]
+
+
+QUOTIENT = """
+define i64 @quotient(i64 %a, i64 %b) {
+  %c = sdiv i64 %a, %b
+  ret i64 %c
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpu", "both"), [("skylake-avx512", True), ("sapphirerapids", False), ("znver4", False)]
+)
+def test_64_bits_are_divided_at_once_where_that_is_quick(cpu: str, *, both: bool) -> None:
+    text = codegen.emit_assembly(QUOTIENT, CpuTarget.named(cpu))
+    assert "idivq" in text
+    assert ("divl" in text) is both
