@@ -189,7 +189,7 @@ def main() -> None:
         native, queue, _kernel(device, BY_HAND, "add"),
         [*(each.data_ptr() for each in large), c_int32(ELEMENTS)], ELEMENTS, 0,
     )  # fmt: skip
-    calls = {
+    calls: dict[str, Callable[[], Any]] = {
         "Python": by_triton(large, ELEMENTS, 1024),
         "C": by_loop(large, ELEMENTS, 1024),
         "by hand": by_hand,
