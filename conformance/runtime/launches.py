@@ -115,7 +115,7 @@ def _threads(context: Context) -> None:
 
     def work(k: int) -> None:
         for turn in range(200):
-            _add(arrays[k], turn + 2 * k + 2)
+            parsed_beside_others(partial(_add, arrays[k], turn + 2 * k + 2))  # multiples of 16 are compiled anew
 
     in_threads(context, "200 launches each", work)
     for k, array in enumerate(arrays):
@@ -168,7 +168,12 @@ def _threads_atomics(context: Context) -> None:
     total = context.array(np.zeros(1, np.int64), "i64")
     source = "def count_up(X):\n    tl.atomic_add(X, 1)\n"
     make_kernel(source)[(1,)](total)
-    in_threads(context, "launches", lambda k: [make_kernel(source)[(50,)](total) for _ in range(20)])
+
+    def work(k: int) -> None:
+        for _ in range(20):
+            parsed_beside_others(lambda: make_kernel(source)[(50,)](total))
+
+    in_threads(context, "launches", work)
     context.compare("the count", identical(context.read(total), np.array([1 + THREADS * 1000], np.int64)))
 
 
