@@ -75,8 +75,8 @@ SECTIONS = {
 MISSES = {
     "segmented sum": (
         "- One thread adds whole vectors to a segment. Several add each float by a compare-and-swap, about 6 ns for\n"
-        "  each of 4 million on two CPUs, since x86-64 has no atomic addition of floats. So does torch.compile; eager's\n"
-        "  addition is done by one thread."
+        "  each of 4 million on two CPUs, since x86-64 has no atomic addition of floats. So does torch.compile; eager\n"
+        "  adds with one thread."
     ),
     "linear and cross entropy": (
         "- The linear layer with cross entropy goes over the weights, and over their gradient, once for each chunk of\n"
