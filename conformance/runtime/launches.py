@@ -115,7 +115,9 @@ def _threads(context: Context) -> None:
 
     def work(k: int) -> None:
         for turn in range(200):
-            parsed_beside_others(partial(_add, arrays[k], turn + 2 * k + 2))  # multiples of 16 are compiled anew
+            parsed_beside_others(
+                partial(_add, arrays[k], turn + 2 * k + 2)
+            )  # multiples of 16 are compiled anew
 
     in_threads(context, "200 launches each", work)
     for k, array in enumerate(arrays):
