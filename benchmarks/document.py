@@ -14,6 +14,7 @@ from .figures import Figure, Results
 from .kinds import FOLDER, fullest, read_kinds, title_of
 from .kinds_picture import NAME, picture
 from .measure import OURS
+from .plots import MACHINE
 from .report import bar_text, verdict
 from .rows import BEST, COMPILED, EAGER
 
@@ -304,15 +305,15 @@ def other_kinds_sections(kinds: Mapping[str, Results]) -> Iterator[str]:
         yield from workload_section(results, "### What models do there")
 
 
-def plot_section(plots: Iterable[str]) -> Iterator[str]:
-    """The plots."""
+def plot_section(plots: Iterable[str], machine: str) -> Iterator[str]:
+    """The plots, and on which machine they were drawn."""
     plots = sorted(plots)
     if not plots:
         return
     yield "## Over sizes\n"
     yield (
         "Drawn by `triton.testing.perf_report` (`python -m benchmarks.plots`), with one thread per processor. The\n"
-        "band shows the quartiles.\n"
+        f"band shows the quartiles. {machine}\n"
     )
     for name in plots:
         yield f"![{Path(name).stem}](performance/{name})\n"
@@ -347,8 +348,8 @@ def _met(results: Results) -> str:
     return f"{sum(bool(figure.met) for figure in with_bars)} of {len(with_bars)}"
 
 
-def document(kinds: Mapping[str, Results], plots: Iterable[str]) -> str:
-    """The whole page."""
+def document(kinds: Mapping[str, Results], plots: Iterable[str], machine: str = "") -> str:
+    """The whole page. `machine` says on what the plots were drawn."""
     _, results = fullest(kinds.items())
     parts: list[str] = [HEAD, *kinds_section(kinds)]
     for section in (
@@ -361,7 +362,7 @@ def document(kinds: Mapping[str, Results], plots: Iterable[str]) -> str:
     ):
         parts += section(results)
     parts += other_kinds_sections(kinds)
-    parts += plot_section(plots)
+    parts += plot_section(plots, machine)
     parts += [INNER_LOOPS, TAIL]
     return "\n".join(parts)
 
@@ -369,6 +370,12 @@ def document(kinds: Mapping[str, Results], plots: Iterable[str]) -> str:
 def pictures(folder: Path) -> list[str]:
     """Names of the plots in a folder."""
     return [path.name for path in folder.glob("*.png")]
+
+
+def drawn_on(folder: Path) -> str:
+    """On which machine `benchmarks.plots` drew what is in a folder; empty if it does not say."""
+    path = folder / MACHINE
+    return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
 def main(
@@ -390,7 +397,7 @@ def main(
         )
         raise typer.Exit(2)
     (plots / NAME).write_text(picture(found), encoding="utf-8")
-    out.write_text(document(found, pictures(plots)), encoding="utf-8")
+    out.write_text(document(found, pictures(plots), drawn_on(plots)), encoding="utf-8")
     typer.echo(f"wrote {out} and {plots / NAME}")
 
 

@@ -6,6 +6,7 @@ Writes a picture and a table for matmul (each type) and softmax into the folder.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +16,13 @@ import typer
 from triton_porting_kit.kernels import cases
 from triton_porting_kit.kernels.cases import Case
 
+from .about import cpu_name
 from .measure import OURS, checked_call, has_torch, make_place
 from .rows import SHORT
 from .timing import Samples, alternate
+
+MACHINE = "machine.txt"
+"""The file beside the pictures that says on which machine they were drawn."""
 
 MATMUL_SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
 SOFTMAX_COLUMNS = (128, 256, 512, 781, 1024, 2048, 4096, 8192)
@@ -115,6 +120,7 @@ def main(
     for report in reports(quick):
         if only in report.benchmarks.plot_name:
             report.run(print_data=True, save_path=str(folder))
+    (folder / MACHINE).write_text(f"Machine: {cpu_name()}, {date.today()}.\n", encoding="utf-8")
     (folder / "results.html").unlink(missing_ok=True)  # a page of nothing but the pictures
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.document import DOCUMENT, PLOTS, document, pictures
+from benchmarks.document import DOCUMENT, PLOTS, document, drawn_on, pictures
 from benchmarks.figures import Figure, Results
 from benchmarks.kinds import read_kinds
 from benchmarks.kinds_picture import NAME, picture
@@ -68,7 +68,7 @@ def test_machines_with_more_threads_have_tables_beside() -> None:
 def test_the_page_is_up_to_date() -> None:
     kinds = read_kinds()
     remedy = "run python -m benchmarks.document"
-    assert DOCUMENT.read_text() == document(kinds, pictures(PLOTS)), remedy
+    assert DOCUMENT.read_text() == document(kinds, pictures(PLOTS), drawn_on(PLOTS)), remedy
     assert (PLOTS / NAME).read_text() == picture(kinds), remedy
 
 
