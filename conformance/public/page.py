@@ -183,7 +183,11 @@ def _slow(results: Iterable[Result], threads: Sequence[int]) -> Iterator[str]:
         if not any(ratio is not None and ratio < 1 / SLOW for ratio in found):
             continue
         alone = found[0] is not None and found[0] >= 1 / SLOW
-        reason = f"not with {threads[0]} thread" if alone else why.get((result.collection, result.entry), "")
+        reason = (
+            "not slow with one thread; the second was not looked into"
+            if alone
+            else why.get((result.collection, result.entry), "")
+        )
         cells = ["" if ratio is None else f"{ratio:.2f}x" for ratio in found]
         rows.append((result.collection, f"`{result.entry}`", result.variant, *cells, reason))
     if rows:
