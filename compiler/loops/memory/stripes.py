@@ -91,12 +91,11 @@ class Stripes:
         return locked
 
     def straddles(self, pointer: Value, size: int) -> Value:
-        """i1: `size` bytes from `pointer` on lie in two stripes, and this call takes locks."""
+        """i1: `size` bytes from `pointer` on lie in two stripes."""
         builder = self.builder
         first = self._address(pointer)
         last = builder.add(first, builder.i64(size - 1))
-        apart = builder.binary("arith.xori", first, last)
-        return builder.logical_and(builder.compare("uge", apart, builder.i64(STRIPE_BYTES)), self.condition)
+        return builder.compare("uge", builder.binary("arith.xori", first, last), builder.i64(STRIPE_BYTES))
 
     def fence(self) -> None:
         """Order the updates of a tile as its operation says, which the loads and stores do not."""
