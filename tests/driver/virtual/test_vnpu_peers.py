@@ -64,24 +64,25 @@ def test_copies_outside_of_allocations_are_refused(two: tuple[Chip, Chip], targe
 
 def test_a_queue_waits_for_another_chips_event(two: tuple[Chip, Chip], kernels: bytes) -> None:
     first, second = two
-    slow = first.symbol(first.load(kernels), "slow")
-    marks, copies = first.array(bytes(8)), second.array(bytes(8))
+    gate, flag = first.symbol(first.load(kernels), "gate"), first.array(bytes(8))
+    marks, seen = first.array(bytes(8)), second.array(bytes(8))
     working, waiting, event = first.queue(), second.queue(), first.event()
     second.queue_wait_peer(waiting, first.handle, event)  # not recorded: no wait
     second.queue_synchronize(waiting)
-    for step in range(1, 300):  # more often than there are gates
-        if step == 1:
-            first.launch(slow, (1, 1, 1), marks, 100_000_000, queue=working)
+    first.launch(gate, (1, 1, 1), flag, queue=working)
+    first.event_record(event, working)
+    second.queue_wait_peer(waiting, first.handle, event)  # returns: the host does not wait
+    second.fill(seen, 1, 8, waiting)
+    time.sleep(0.05)  # in which the second chip would fill, if its queue did not wait
+    assert second.read(seen, 8, second.queue()) == bytes(8)
+    first.fill(flag, 1, 8, first.queue())
+    assert second.read(seen, 8, waiting) == b"\1" * 8
+    for step in range(2, 300):  # more often than there are gates
         first.fill(marks, step % 256, 8, working)
         first.event_record(event, working)
-        begin = time.monotonic()
         second.queue_wait_peer(waiting, first.handle, event)
-        if step == 1:
-            assert time.monotonic() - begin < 0.05  # the host does not wait
-            second.queue_synchronize(waiting)
-            assert time.monotonic() - begin > 0.1
-    second.copy_peer(waiting, copies, first.handle, marks, 8)
-    assert second.read(copies, 8, waiting) == bytes([299 % 256]) * 8
+    second.copy_peer(waiting, seen, first.handle, marks, 8)
+    assert second.read(seen, 8, waiting) == bytes([299 % 256]) * 8
 
 
 def test_the_loss_of_another_chip_ends_a_wait_for_it(two: tuple[Chip, Chip]) -> None:
