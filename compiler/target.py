@@ -75,6 +75,11 @@ class CpuTarget:
         return "avx512f" in self.features
 
     @property
+    def divides_slowly(self) -> bool:
+        """Whether a division of a whole vector of f32 takes longer than the product of doubles: of 512 bits."""
+        return "avx512f" in self.features
+
+    @property
     def masks_gathers(self) -> bool:
         """Whether gathers take a mask register, so that masked-off lanes cost nothing."""
         return "avx512f" in self.features

@@ -104,7 +104,7 @@ def lower_to_loops(
     # Only a kernel that accesses memory can crash.
     notes_program = notes_program and any(op.name in LOADS or op.name in WRITES for op in walk(program.body))
     note = lowering.scratch.keep(types.byte_size("i64")) if notes_program else None
-    exclusive_at = exclusive.prepare(lowering, program.body, wanted=runs_alone)
+    told = exclusive.prepare(lowering, program.body, wanted=runs_alone)
     lowering.part(NonTemporal).allowed = non_temporal.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args, check_memory=check_memory)
     counted = counts if check_memory else counts[: _axes(program)]
@@ -126,8 +126,7 @@ def lower_to_loops(
         assert not cleared_bytes, "nobody clears local memory"
         numbers[npu.CHIP] = window.symbol_value
         exported_bytes = window.bytes
-    if exclusive_at is not None:
-        numbers[abi.EXCLUSIVE] = exclusive_at
+    numbers |= told
     text = _module_text(
         program.name,
         "%cleared" if cleared_bytes else "%scratch",

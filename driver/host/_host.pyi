@@ -29,6 +29,7 @@ class Host(NativeHooks):
         argument_bytes: int,
         updates: bool,
         exclusive_at: int,
+        stripes_at: int,
         name: str,
         code_bytes: int,
         program_at: int,

@@ -31,6 +31,8 @@ class Binary:
     exclusive_at: int | None
     """The offset in scratch at which the kernel is told whether it may update memory without locks; -1: nowhere; None:
     it has no atomic operations."""
+    stripes_at: int
+    """The offset in scratch at which the kernel is told the address of the locks of stripes; -1: nowhere."""
     program_at: int
     """The offset in scratch at which the kernel stores the number of the running program; -1: nowhere."""
     pointers: list[int]
@@ -72,7 +74,8 @@ def link(binary: bytes, name: str) -> Binary:
     (program_at,) = numbers(name + abi.PROGRAM, "<q", (-1,))
     has_updates = name + abi.EXCLUSIVE in symbols
     (exclusive_at,) = numbers(name + abi.EXCLUSIVE, "<q", (-1,))
-    for at in (program_at, exclusive_at):
+    (stripes_at,) = numbers(name + abi.STRIPES, "<q", (-1,))
+    for at in (program_at, exclusive_at, stripes_at):
         if not (at == -1 or 0 <= at <= scratch - 8):
             raise InvalidModule(f"it keeps a number at byte {at} of {scratch} bytes of scratch")
     (argument_bytes,) = numbers(name + abi.ARGUMENT_BYTES, "<q", (0,))
@@ -89,6 +92,7 @@ def link(binary: bytes, name: str) -> Binary:
         cleared,
         argument_bytes,
         exclusive_at if has_updates else None,
+        stripes_at,
         program_at,
         pointers,
         # Only kernels that call these routines end by a long jump. An object names the routines that it calls.

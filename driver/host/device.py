@@ -126,6 +126,7 @@ class HostDevice(NativeDevice):
                 made.argument_bytes,
                 made.exclusive_at is not None,
                 -1 if made.exclusive_at is None else made.exclusive_at,
+                made.stripes_at,
                 name,
                 made.code_bytes,
                 made.program_at,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -143,3 +144,28 @@ def test_offsets_that_a_load_and_an_update_share(rows: int) -> None:
     x = x[index] + y
     np.add.at(wanted, index, x - x.sum(1, keepdims=True))
     np.testing.assert_array_equal(get(out), wanted)
+
+
+def test_threads_and_launches_update_the_same_rows() -> None:
+    """Some by locks and some by atomic operations, at places of which some lie in two stripes, while others launch."""
+    columns, rows, launches = 25, 7, 12
+    random = np.random.default_rng(0)
+    x = random.integers(-9, 10, INDEX.size * columns).astype(np.float32)
+    out, old = empty(rows * columns, "fp32", 0), [empty(x.size, "fp32") for _ in range(2)]
+    kernels = [make_kernel(KERNEL.format(op="add", scope=scope)) for scope in ("gpu", "sys")]
+    given, index = put(x, "fp32"), put(INDEX, "i64")
+
+    def work(number: int) -> None:
+        for turn in range(launches):
+            kernel = kernels[(number + turn) % 2]
+            kernel[(triton.cdiv(x.size, 16),)](given, index, out, old[number], x.size, columns, 16)
+
+    for number in range(2):  # compiled before the threads start
+        work(number)
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    once, _ = expected("add", x, np.zeros(rows * columns, np.float32), columns)
+    assert_same(get(out), 4 * launches * once)

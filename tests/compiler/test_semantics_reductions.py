@@ -218,13 +218,15 @@ def recurrence_kernel(
 
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
-@pytest.mark.parametrize("axis", [0, 1])
-def test_scan_keeps_the_order_of_its_operands(axis: int, reverse: bool) -> None:
+@pytest.mark.parametrize(("columns", "axis"), [(16, 0), (2, 1), (8, 1), (16, 1), (64, 1)])
+def test_scan_keeps_the_order_of_its_operands(columns: int, axis: int, reverse: bool) -> None:
     random = np.random.default_rng(7)
-    a, b = random.integers(-2, 3, (2, 8, 16)).astype(np.float32)
-    out = empty((8, 16), "fp32")
+    a, b = random.integers(-1, 2, (8, columns)), random.integers(-2, 3, (8, columns))
+    a[:, ::3] *= 2  # the products of all are exact
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    out = empty((8, columns), "fp32")
     recurrence_kernel[(1,)](
-        put(a, "fp32"), put(b, "fp32"), out, rows=8, columns=16, axis=axis, reverse=reverse
+        put(a, "fp32"), put(b, "fp32"), out, rows=8, columns=columns, axis=axis, reverse=reverse
     )
     steps = [np.moveaxis(np.flip(v, axis) if reverse else v, axis, 0).astype(np.float64) for v in (a, b)]
     state, states = np.zeros_like(steps[0][0]), []

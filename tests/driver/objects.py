@@ -211,6 +211,32 @@ open:
   %calls = atomicrmw add ptr %exclusive, i64 %told seq_cst""",
         "",
     ),
+    # counts in args[0][3] the programs that are told 0, in args[0][4] the others, and in args[0][2] the programs that
+    # some of the other kind ran beside
+    "kinds": (
+        """  %told = load i64, ptr %scratch
+  %state = load ptr, ptr %args
+  %any.told = icmp ne i64 %told, 0
+  %kind = zext i1 %any.told to i64
+  %other.kind = sub i64 1, %kind
+  %mine = getelementptr i64, ptr %state, i64 %kind
+  %other = getelementptr i64, ptr %state, i64 %other.kind
+  %entered = atomicrmw add ptr %mine, i64 1 seq_cst
+  %before = atomicrmw add ptr %other, i64 0 seq_cst
+"""
+        + _BUSY.format(slot=2)
+        + """  %after = atomicrmw add ptr %other, i64 0 seq_cst
+  %left = atomicrmw sub ptr %mine, i64 1 seq_cst
+  %others = or i64 %before, %after
+  %any = icmp ne i64 %others, 0
+  %fault = zext i1 %any to i64
+  %disturbed = getelementptr i64, ptr %state, i64 2
+  %faults = atomicrmw add ptr %disturbed, i64 %fault seq_cst
+  %place = add i64 %kind, 3
+  %calls = getelementptr i64, ptr %state, i64 %place
+  %counted = atomicrmw add ptr %calls, i64 1 seq_cst""",
+        "",
+    ),
     # out[p] = address of the scratch, after writing its last 8 bytes
     "scratch": (
         """  %out = load ptr, ptr %args
@@ -238,10 +264,18 @@ declare void @tpk_host_print(ptr, ptr, i32, ptr, ptr, i32, i32, i32)
 
 
 def ir(
-    kind: str, name: str, *, scratch: int = 64, cleared: int = 0, abi: int = 3, exclusive: int | None = None
+    kind: str,
+    name: str,
+    *,
+    scratch: int = 64,
+    cleared: int = 0,
+    abi: int = 3,
+    exclusive: int | None = None,
+    stripes: int | None = None,
 ) -> str:
     body, tail = BODIES[kind]
     told = "" if exclusive is None else f"@{name}__exclusive = constant i64 {exclusive}\n"
+    told += "" if stripes is None else f"@{name}__stripes = constant i64 {stripes}\n"
     return _PROGRAMS.format(name=name, body=body.replace("{last}", str(scratch - 8)), tail=tail) + (
         f"@{name}__scratch_bytes = constant [2 x i64] [i64 {scratch}, i64 {cleared}]\n"
         f"@tpk_host_abi_version = constant i32 {abi}\n" + told + _GLOBALS.get(kind, "")

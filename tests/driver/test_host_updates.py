@@ -58,6 +58,41 @@ assert (inside, disturbed) == (0, 0) and exclusive > 20, (inside, disturbed, exc
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize("width", ["1", "2"])
+def test_threads_that_share_a_grid_are_told_where_the_locks_are(width: str) -> None:
+    script = f"""
+alone, = told(1, exclusive=-1, stripes=0)
+(locks,) = told(300, exclusive=-1, stripes=0)
+assert locks == alone > 1 and locks % 64 == 0
+assert told(300, exclusive=0, stripes=8) == {{1 if {width} == 1 else 0}}
+assert told(300, exclusive=8, stripes=0) == {{0 if {width} == 1 else locks}}
+"""
+    result = python(SETUP + script, TPK_NUM_THREADS=width)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("width", ["1", "3"])
+def test_calls_with_locks_run_beside_no_atomic_ones(width: str) -> None:
+    script = """
+state = device.memalloc(40); device.memset(state, 0, 40)
+locks, atomic = load("kinds", exclusive=-1, stripes=0), load("kinds", exclusive=-1)
+streams = [0, device.create_stream()]
+def work(number):
+    for turn in range(300):
+        function = (locks, locks, atomic)[turn % 3]
+        device.launch(function, (1 + turn % 5,), streams[number % 2], struct.pack("Qq", state, 200 * (turn % 7)))
+threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+device.synchronize()
+back = bytearray(40); device.memcpy_dtoh(back, state)
+atomics, locked, disturbed, told_nothing, told_locks = struct.unpack("5q", back)
+assert (atomics, locked, disturbed) == (0, 0, 0) and told_nothing >= 1200 and told_locks > 20, struct.unpack("5q", back)
+"""
+    result = python(SETUP + script, TPK_NUM_THREADS=width)
+    assert result.returncode == 0, result.stderr
+
+
 def test_a_kernel_may_wait_for_one_that_asks() -> None:
     """On one thread: the one that waits has begun, so the other one takes locks."""
     script = """

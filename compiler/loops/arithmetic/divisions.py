@@ -1,4 +1,4 @@
-"""Integer division and remainder, on scalars and lanes.
+"""Division and remainder, on scalars and lanes.
 
 CPUs have no division of integer lanes: LLVM takes them apart. Lanes of 32 bits are divided as doubles instead, by a
 reciprocal, which is computed once where the divisor is the same for all.
@@ -27,6 +27,7 @@ INTEGER_DIVISIONS = (
     "arith.floordivsi",
 )
 _ABOVE_ONE = 1 + 2.0**-40
+_SLOW_LANES = 16
 
 
 def division(name: str) -> Emit:
@@ -53,6 +54,28 @@ def division(name: str) -> Emit:
         return [builder.binary(name, dividend, builder.select(bad, one, divisor))]
 
     return emit
+
+
+def quotient(builder: LoopBuilder, mode: Mode, a: Value, b: Value) -> Value:
+    """The quotient of floats; of vectors of f32 by a scalar from outside the loop, by its reciprocal as a double.
+
+    The quotient of floats of 24 bits differs from the middle of two neighbouring floats by 2^-49 of itself or more, and
+    the product with the reciprocal, both rounded to doubles, from the quotient by 2^-52. So it is rounded to the same
+    float, also where it overflows or an operand is not finite. Only among the subnormals may the quotient be exactly
+    such a middle, and then be rounded to the other side.
+    """
+    divisor = b.scalar
+    if not mode.divides_slowly or divisor is None or b.lanes < _SLOW_LANES or b.element != "f32":
+        return builder.binary("arith.divf", a, b)
+    if divisor.level >= builder.level or a.level < builder.level:
+        return builder.binary("arith.divf", a, b)
+    wide = vector_type("f64", a.lanes)
+    one = builder.constant(1.0, "f64")
+    reciprocal = builder.binary("arith.divf", one, builder.cast("arith.extf", divisor, "f64"))
+    product = builder.binary(
+        "arith.mulf", builder.cast("arith.extf", a, wide), builder.broadcast(reciprocal, a.lanes)
+    )
+    return builder.cast("arith.truncf", product, a.type)
 
 
 def _overflows(builder: LoopBuilder, dividend: Value, divisor: Value) -> Value:

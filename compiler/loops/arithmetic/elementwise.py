@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import ClampF, FpToFp
 from triton_porting_kit.compiler.loops.arithmetic import functions, minifloats, shifts
-from triton_porting_kit.compiler.loops.arithmetic.divisions import INTEGER_DIVISIONS, division
+from triton_porting_kit.compiler.loops.arithmetic.divisions import INTEGER_DIVISIONS, division, quotient
 from triton_porting_kit.compiler.loops.arithmetic.mode import Emit, Mode
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
@@ -34,6 +34,11 @@ def _float_binary(name: str, *, contract: bool = False) -> Emit:
         return [narrow(builder, builder.binary(name, a, b, flags), _result_element(operation))]
 
     return emit
+
+
+def _divide(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
+    a, b = _wide_operands(builder, operation, values)
+    return [narrow(builder, quotient(builder, mode, a, b), _result_element(operation))]
 
 
 def _float_unary(name: str) -> Emit:
@@ -286,7 +291,7 @@ OPERATIONS: dict[str, Entry] = {
         f"arith.{n}": Entry(_float_binary(f"arith.{n}"), 1)
         for n in ("maximumf", "minimumf", "maxnumf", "minnumf")
     },
-    "arith.divf": Entry(_float_binary("arith.divf"), 4),
+    "arith.divf": Entry(_divide, 4),
     "arith.remf": Entry(_float_binary("arith.remf"), FUNCTION_COST),
     "arith.negf": Entry(_negate, 1),
     **{

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 
-# exp(r) = 1 + r + r^2 * p(r) on |r| <= ln(2)/2: Chebyshev fit of p, highest power first.
+# e^r on |r| <= ln(2)/2: a minimax fit of the relative error (Lawson's algorithm), highest power first. Its last two
+# coefficients are 1.
 _EXP = (
-    0.000198911801583,
-    0.00139338204898,
-    0.00833331075458,
-    0.0416664633863,
-    0.166666666818,
-    0.500000001362,
+    0.0013820946915075183,
+    0.008368683978915215,
+    0.04166826605796814,
+    0.1666652113199234,
+    0.4999999403953552,
+    1.0,
+    1.0,
 )
 
 # 2^r on |r| <= 1/2: a minimax fit of the relative error (Lawson's algorithm). All coefficients but the last are rounded
@@ -54,9 +56,7 @@ def exp(builder: LoopBuilder, x: Value, has_scalef: bool, *, moderate: bool = Fa
     """e**x, within 1 ulp; 0 below -104, infinity above 88.73, NaN kept. `moderate`: |x| is at most 80."""
 
     def factors(x: Value) -> tuple[Value, Value]:
-        exponent = _round(
-            builder, builder.binary("arith.mulf", x, builder.constant(math.log2(math.e), x.type))
-        )
+        exponent = _rounded_octaves(builder, x, has_scalef)
         r = _fma(builder, exponent, builder.constant(-_LN2_HIGH, x.type), x)
         r = _fma(builder, exponent, builder.constant(-_LN2_LOW, x.type), r)
         return exponent, exp_of_small(builder, r)
@@ -78,6 +78,16 @@ def exp2(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
 
 def _round(builder: LoopBuilder, x: Value) -> Value:
     return builder.pure(f"math.roundeven {x.name} : {x.type}", x.type, (x,))
+
+
+def _rounded_octaves(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
+    """x / log(2), rounded to an integer where |x| < 2^21."""
+    octaves = builder.constant(math.log2(math.e), x.type)
+    if not _scales(x, has_scalef):
+        return _round(builder, builder.binary("arith.mulf", x, octaves))
+    # Behind this number, floats are integers: two operations, where a product and its rounding take three.
+    large = builder.constant(3.0 * 2**22, x.type)
+    return builder.binary("arith.subf", _fma(builder, x, octaves, large), large)
 
 
 def _polynomial(builder: LoopBuilder, x: Value, coefficients: tuple[float, ...]) -> Value:
@@ -116,8 +126,7 @@ def exponential(
 
 def exp_of_small(builder: LoopBuilder, r: Value) -> Value:
     """e**r for |r| <= log(2)/2."""
-    p = _fma(builder, _polynomial(builder, r, _EXP), builder.binary("arith.mulf", r, r), r)
-    return builder.binary("arith.addf", p, builder.constant(1.0, r.type))
+    return _polynomial(builder, r, _EXP)
 
 
 def _scales(value: Value, has_scalef: bool) -> bool:

@@ -26,6 +26,8 @@ class Mode:
     """Whether lanes of i32 are best divided as doubles (`CpuTarget.divides_signed`)."""
     divides_unsigned: bool = False
     """The same of unsigned lanes."""
+    divides_slowly: bool = False
+    """Whether vectors of f32 are best divided by a common divisor as doubles (`CpuTarget.divides_slowly`)."""
 
     @classmethod
     def of(cls, target: CpuTarget, data: ModuleData, *, fuse_multiply_add: bool) -> Mode:
@@ -37,6 +39,7 @@ class Mode:
             target.multiplies_high,
             target.divides_signed,
             target.divides_unsigned,
+            target.divides_slowly,
         )
 
 

@@ -283,7 +283,8 @@ class LoopBuilder:
         type = vector_type(value.type, lanes)
         if value.constant is not None:
             return self.constant(value.constant, type)
-        return self.pure(f"vector.broadcast {value.name} : {value.type} to {type}", type, (value,))
+        found = self.pure(f"vector.broadcast {value.name} : {value.type} to {type}", type, (value,))
+        return found._replace(scalar=value)
 
     def extract(self, vector: Value, lane: int) -> Value:
         element = vector.element

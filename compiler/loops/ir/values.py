@@ -8,12 +8,16 @@ from typing import NamedTuple
 
 
 class Value(NamedTuple):
-    """An SSA value: its name (``%12``), MLIR type, the depth of the region that defines it, its constant."""
+    """An SSA value: its name (``%12``), MLIR type, the depth of the region that defines it, its constant.
+
+    `scalar` is what all lanes of a vector were broadcast from, where that is known.
+    """
 
     name: str
     type: str
     level: int
     constant: int | float | None = None
+    scalar: Value | None = None
 
     @property
     def is_vector(self) -> bool:

@@ -152,6 +152,9 @@ def each(
         nothing = zero(builder, element)
         return builder.if_else(wanted, lambda: [perform(pointer, arguments)], lambda: [nothing])[0]
 
+    stripes = lowering.part(exclusive.Exclusive).stripes
+    if stripes is not None and (alone is None or apart is not None):
+        perform = stripes.guarded(perform)  # this may be the code of a call that takes locks
     if result.type.shape is None:
         builder.forget_reads()
         lowering.scalars[result] = one(perform, Evaluation(builder, frozenset(), {}), Point((), -1, 1))

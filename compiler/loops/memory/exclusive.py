@@ -1,4 +1,5 @@
-"""Atomic updates without locks, in calls of the kernel during which no other thread updates memory.
+"""Atomic updates without locks of the bus, in calls of the kernel during which no other thread updates memory, or only
+threads that take the same locks (see `stripes`).
 
 The host says so in a number in scratch, which is zero for hosts that do not know of it. Then an update is a load and a
 store, and a run of addresses side by side is updated as a vector. Operations of scope ``sys`` keep their locks, because
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from triton_porting_kit.abi import kernel as abi
 from triton_porting_kit.compiler.dialect.operations import AtomicCas, AtomicPoll, AtomicRmw, Print
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import narrow, widen
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -21,6 +23,7 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation, walk
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.memory.stripes import Stripes
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import is_consecutive, locate_explicit, run_of_offsets
@@ -38,28 +41,33 @@ _OPERATIONS = {
 
 @dataclass
 class Exclusive:
-    """A part of the lowering: i1, whether no other thread updates memory; None if the kernel does not ask."""
+    """A part of the lowering: i1, whether updates are loads and stores; None if the kernel does not ask."""
 
     condition: Value | None = None
+    stripes: Stripes | None = None
 
 
-def prepare(lowering: Lowering, body: Block, *, wanted: bool) -> int | None:
-    """Read the number in scratch. Returns its offset in bytes; -1 if the kernel has no use for it; None if the kernel
-    has no operations that other threads' updates without locks could disturb.
+def prepare(lowering: Lowering, body: Block, *, wanted: bool) -> dict[str, int]:
+    """Read what the host says in scratch. Returns the constants that tell the host where, by symbol suffix: an offset
+    in bytes; -1 if the kernel has no use for it; nothing if the kernel has no operations that other threads' updates
+    without locks could disturb.
     """
     operations = [*walk(body)]
     if not any(operation.name in _ATOMIC or operation.is_volatile for operation in operations):
-        return None
+        return {}
     suits = any(AtomicRmw.isa(operation) and _suits(AtomicRmw(operation)) for operation in operations)
     if not (wanted and suits) or any(operation.name in _WAITS for operation in operations):
-        return -1
+        return {abi.EXCLUSIVE: -1}
     builder = lowering.builder
     offset = lowering.scratch.cleared.size
     place = lowering.scratch.keep_cleared(types.byte_size("i64"))
     number = builder.effect(f"llvm.load {place.name} : !llvm.ptr -> i64", "i64")
     assert number is not None
-    lowering.part(Exclusive).condition = builder.compare("ne", number, builder.i64(0))
-    return offset
+    alone = builder.compare("ne", number, builder.i64(0))
+    stripes = Stripes.of(lowering)
+    exclusive = lowering.part(Exclusive)
+    exclusive.condition, exclusive.stripes = builder.binary("arith.ori", alone, stripes.condition), stripes
+    return {abi.EXCLUSIVE: offset, abi.STRIPES: stripes.at}
 
 
 def _suits(op: AtomicRmw[Def]) -> bool:
@@ -74,12 +82,14 @@ class Update:
 
     builder: LoopBuilder
     condition: Value
+    stripes: Stripes
     kind: str
     element: str
 
     def perform(self, pointer: Value, operand: Value, mask: Value | None = None) -> Value:
         """Update the elements at `pointer`, as many as `operand` has. Returns the old ones, or 0 in other lanes."""
         builder, element = self.builder, self.element
+        self.stripes.enter(pointer)
         builder.forget_reads()
         old = lane_memory.read(builder, pointer, element, operand.lanes, floor=builder.level, mask=mask)
         name = _OPERATIONS[self.kind]
@@ -98,10 +108,10 @@ class Update:
 
 def update_of(lowering: Lowering, op: AtomicRmw[Def]) -> Update | None:
     """The operation without locks; None if it always needs them."""
-    condition = lowering.part(Exclusive).condition
-    if condition is None or not _suits(op):
+    exclusive = lowering.part(Exclusive)
+    if exclusive.condition is None or exclusive.stripes is None or not _suits(op):
         return None
-    return Update(lowering.builder, condition, op.kind, op.value.type.element)
+    return Update(lowering.builder, exclusive.condition, exclusive.stripes, op.kind, op.value.type.element)
 
 
 @dataclass(frozen=True)
@@ -159,7 +169,17 @@ def update_tile(
             pointer, _ = locate_explicit(inner, here, tile.base, tile.offsets, tile.unit, step)
             operand = builder.broadcast(inner.at(tile.operand, here), here.width)
             mask = None if tile.mask is None else inner.at(tile.mask, here)
-            keep(here, update.perform(pointer, operand, mask))
+            size = here.width * types.byte_size(update.element)
+
+            def as_vector() -> list[Value]:
+                keep(here, update.perform(pointer, operand, mask))
+                return []
+
+            def in_two_stripes() -> list[Value]:
+                each_lane(inner, here)
+                return []
+
+            builder.if_else(update.stripes.straddles(pointer, size), in_two_stripes, as_vector)
             return []
 
         evaluation.on_condition(run, point, closure(tile.inputs), emit)
@@ -167,5 +187,11 @@ def update_tile(
     shape = tile.offsets.shape
     consecutive = partial(is_consecutive, unit=tile.unit, element=update.element)
     lanes = lanes_in_run(builder, shape, tile.offsets, lowering.target.lanes, consecutive)
+    ordered = AtomicRmw(operation).sem != "relaxed"
+    if ordered:
+        update.stripes.fence()
     lowering.tile(operation, shape, tile.inputs, body, lanes=1 if lanes == 1 else None)
+    update.stripes.leave()
+    if ordered:
+        update.stripes.fence()
     return []

@@ -1,9 +1,10 @@
 """Software prefetch of rows: the last loop over a program's row prefetches the row of the next program.
 
 A kernel that walks each row several times, such as a normalisation, waits for memory in its first loop over the row and
-leaves memory idle in the others. Hardware prefetchers do not help: they stop at page ends, and a row of a thousand
-floats is a page. Rows of the next iteration of a loop are not prefetched: such loops, for example the backward pass of
-a normalisation, already keep memory busy, and prefetching made that pass slower.
+leaves memory idle in the others. So does one that reads a row once, in a scan, and then walks the result. Hardware
+prefetchers do not help: they stop at page ends, and a row of a thousand floats is a page. Rows of the next iteration of
+a loop are not prefetched: such loops, for example the backward pass of a normalisation, already keep memory busy, and
+prefetching made that pass slower.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
-from triton_porting_kit.compiler.dialect.operations import ProgramId, Store
+from triton_porting_kit.compiler.dialect.operations import ProgramId, Scan, Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
@@ -33,17 +34,21 @@ Ahead = list[tuple[Load, Value]]
 def ahead(
     lowering: Lowering, operation: Operation, shape: tuple[int, ...], inputs: Iterable[Tensor]
 ) -> Ahead:
-    """The rows that the loop of a store of this shape can prefetch: walked before, and elsewhere for the next program.
+    """The rows that the loop of a store or reduction over this shape can prefetch: walked before, and elsewhere for the
+    next program.
 
-    A row that is broadcast or transposed to fill a tile is not read at the tile's own points, so it is left out.
+    A row that is broadcast or transposed to fill a tile is not read at the tile's own points, so it is left out. So is,
+    in a reduction, a row that is read after it.
     """
     if not lowering.target.prefetches or operation.block.parent is not None or len(shape) != 1:
         return []
     found = []
-    stored = Store(operation).value.type.shape
     for row in closure(inputs):
-        # With another shape, a point of the store's loop does not say where in the row it is.
-        if isinstance(row, Load) and row.walked and row.shape == stored and _is_row(row):
+        # With another shape, a point of the loop does not say where in the row it is.
+        again = isinstance(row, Load) and (row.walked or Scan.isa(operation))
+        if not isinstance(row, Load) or not again or row.shape != shape or not _is_row(row):
+            continue
+        if Store.isa(operation) or not lowering.needed_after(row, operation):
             step = step_between_programs(lowering, row)
             if step is not None and step.constant != 0:
                 found.append((row, step))

@@ -10,6 +10,7 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.memory import row_prefetch
 from triton_porting_kit.compiler.loops.reductions.combinations import Combination, companions
 from triton_porting_kit.compiler.loops.reductions.shares import Shares, shares
 from triton_porting_kit.compiler.loops.tiles import lane_memory
@@ -47,10 +48,11 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
         for d in definitions
     ]
     span = PeeledLoop(lowering.builder, inputs, shape, axis)
+    rows = row_prefetch.ahead(lowering, operations[-1], shape, inputs)
 
     def emit(unmasked: frozenset[object]) -> list[Value]:
         evaluation = Evaluation(lowering.builder, unmasked, kept)
-        reducer = _Reducer(lowering, combination, inputs, axis, evaluation, span, kept)
+        reducer = _Reducer(lowering, combination, inputs, axis, evaluation, span, kept, rows)
         if not kept_shape:
             reducer.shares(())
             return reducer.at(Point((), -1, 1))
@@ -92,7 +94,7 @@ class _Reducer:
     """Reduces one row at a time, or as many neighbouring rows as a vector has lanes.
 
     `span` is the peeled loop along the reduced dimension. If `evaluation` treats its accesses as masked, the row is
-    read in two parts: first the part wholly in bounds, without masks.
+    read in two parts: first the part wholly in bounds, without masks. `rows` are prefetched for the next program.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class _Reducer:
         evaluation: Evaluation,
         span: PeeledLoop,
         kept: dict[Tensor, Buffer],
+        rows: row_prefetch.Ahead,
     ) -> None:
         shape = inputs[0].shape
         self._lowering = lowering
@@ -116,6 +119,7 @@ class _Reducer:
         self._evaluation = evaluation
         self._span = span
         self._kept = kept
+        self._rows = rows
         # Lanes lie along the reduced dimension if that is the innermost one, else along a kept dimension.
         self._across = innermost_axis(shape) == axis
         self._width = _width(lowering, combination, shape, axis)
@@ -300,6 +304,7 @@ class _Reducer:
     def _load(self, kept: Point, index: Value, evaluation: Evaluation) -> list[Value]:
         point = self._point(kept, index)
         elements = [self._builder.broadcast(evaluation.at(t, point), point.width) for t in self._inputs]
+        row_prefetch.prefetch(evaluation, point, self._rows)
         return self._combination.hold(elements)
 
     def _across_lanes(self, values: list[Value]) -> list[Value]:

@@ -78,11 +78,13 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
            })
       .def("add_function",
            [](Host &host, uint64_t entry, uint64_t scratchBytes, uint64_t clearedBytes, bool asserts,
-              uint64_t argumentBytes, bool updates, int64_t exclusiveAt, std::string name, uint64_t codeBytes,
-              int64_t programAt, std::vector<int32_t> pointers, std::vector<std::string> explanation) {
+              uint64_t argumentBytes, bool updates, int64_t exclusiveAt, int64_t stripesAt, std::string name,
+              uint64_t codeBytes, int64_t programAt, std::vector<int32_t> pointers,
+              std::vector<std::string> explanation) {
              return host.addFunction({reinterpret_cast<tpk::KernelEntry>(entry), scratchBytes, clearedBytes,
-                                      asserts, argumentBytes, updates, exclusiveAt, std::move(name),
-                                      codeBytes, programAt, std::move(pointers), std::move(explanation)});
+                                      asserts, argumentBytes, updates, exclusiveAt, stripesAt,
+                                      std::move(name), codeBytes, programAt, std::move(pointers),
+                                      std::move(explanation)});
            })
       .def("fail_launches", &Host::failLaunches, py::arg("reason"))
       .def("allow_launches", &Host::allowLaunches)

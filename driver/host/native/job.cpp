@@ -203,14 +203,15 @@ void Job::run(const Span &span, Worker &worker) {
   const Running running(worker.activity, function_, begin, end);
   int32_t code = 0;
   const Assertion *failed = nullptr;
-  const bool exclusive = function_.exclusiveAt >= 0 && worker.alone;
-  const Updates updates(!function_.updates ? Updates::Use::None
-                        : exclusive        ? Updates::Use::Exclusive
-                                           : Updates::Use::Shared);
-  if (function_.exclusiveAt >= 0) {
-    const int64_t told = updates.exclusive();
-    std::memcpy(static_cast<char *>(memory) + function_.exclusiveAt, &told, sizeof told);
-  }
+  // A kernel that is left by a long jump would keep a lock.
+  const Updates updates(function_.updates, function_.exclusiveAt >= 0 && worker.alone,
+                        function_.stripesAt >= 0 && !function_.asserts);
+  auto tell = [&](int64_t at, int64_t told) {
+    if (at >= 0)
+      std::memcpy(static_cast<char *>(memory) + at, &told, sizeof told);
+  };
+  tell(function_.exclusiveAt, updates.exclusive());
+  tell(function_.stripesAt, updates.locks());
   if (function_.asserts)
     failed = callAsserting(function_.entry, args_, memory, begin, end, grid_, code);
   else

@@ -25,6 +25,7 @@ struct Function {
   uint64_t argumentBytes; // least size of the argument block
   bool updates;           // has atomic operations
   int64_t exclusiveAt;    // where in its scratch it is told whether it may update memory without locks, or -1
+  int64_t stripesAt;      // where in its scratch it is told the address of the locks of stripes, or -1
   std::string name;
   // What a crash report needs:
   uint64_t codeBytes = 0;               // from `entry` on

@@ -12,8 +12,12 @@ POINTERS = "__pointers"
 ARGUMENT_BYTES = "__argument_bytes"
 PROGRAM = "__program"
 EXCLUSIVE = "__exclusive"
+STRIPES = "__stripes"
 WORK_GROUP = "__work_group"
 """The suffixes of the kernel's name in the names of its other symbols."""
+
+LOCKS, LOCK_BYTES, STRIPE_BYTES = 256, 64, 1024
+"""The locks of `STRIPES`: how many, their distance, and the bytes of memory that lie under one. All powers of two."""
 
 PARAMETERS = (
     ("args", "const void *"),

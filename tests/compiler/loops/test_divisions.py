@@ -1,4 +1,4 @@
-"""Quotients and remainders of integer lanes, by lanes and by one divisor for all."""
+"""Quotients and remainders of lanes, by lanes and by one divisor for all."""
 
 from __future__ import annotations
 
@@ -112,3 +112,48 @@ def test_unused_divisions_by_zero(type: Any) -> None:
     right = expected(a, safe)
     assert quotients.tolist() == [7 if y == 0 else q for q, y in zip(right[0], b, strict=True)]
     assert remainders.tolist() == [8 if y == 0 else r for r, y in zip(right[1], b, strict=True)]
+
+
+@triton.jit
+def floats_by_one(A, B, Q, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(Q + i, tl.load(A + i) / tl.load(B))
+
+
+FLOATS = [
+    1.0,
+    3.0,
+    -7.5,
+    1 / 3,
+    1e-30,
+    -1e-44,
+    3e38,
+    0.0,
+    -0.0,
+    float("inf"),
+    float("nan"),
+    1.0000001,
+    16777215.0,
+]
+
+
+@pytest.mark.parametrize("divisor", FLOATS)
+def test_floats_by_one(divisor: float) -> None:
+    """As IEEE 754 rounds them, also where the quotient is subnormal, infinite or not a number."""
+    random = np.random.default_rng(8)
+    a = random.integers(0, 1 << 32, N, dtype=np.uint32).view(np.float32)
+    a[:64] = [*FLOATS, *FLOATS, *FLOATS, *FLOATS, *FLOATS][:64]
+    b = np.full(N, divisor, np.float32)
+    with np.errstate(all="ignore"):
+        # Products of the divisor, and their neighbours, are where a quotient that is rounded twice would be wrong.
+        products = (random.integers(1, 1 << 24, N // 2).astype(np.float32) * b[0]).astype(np.float32)
+        a[N // 2 :] = np.nextafter(products, random.choice(np.float32([-np.inf, np.inf]), N // 2))
+        exact = a / b
+    device: Any = triton.runtime.driver.active.device
+    given = [DeviceArray.from_numpy(values, device) for values in (a, b)]
+    out = DeviceArray.empty(N, "float32", device)
+    floats_by_one[(1,)](*given, out, N=N)
+    np.testing.assert_array_equal(
+        out.numpy().view(np.uint32)[~np.isnan(exact)], exact.view(np.uint32)[~np.isnan(exact)]
+    )
+    assert np.isnan(out.numpy()[np.isnan(exact)]).all()

@@ -42,6 +42,23 @@ def row_less_its_mean(X, O, n, B: tl.constexpr):
 
 
 @triton.jit
+def row_of_powers(X, O, n, B: tl.constexpr):
+    """The store's loop reads the powers, which are kept: only the second reduction reads the row for the last time."""
+    i = tl.arange(0, B)
+    x = tl.load(X + tl.program_id(0) * 300 + i, mask=i < n, other=-float("inf"))
+    powers = tl.exp(x - tl.max(x, 0))
+    tl.store(O + tl.program_id(0) * B + i, powers / tl.sum(powers, 0), mask=i < n)
+
+
+@triton.jit
+def row_of_sums(X, O, n, B: tl.constexpr):
+    """Reads the row once, but the store's loop goes over what it has made of it."""
+    i = tl.arange(0, B)
+    x = tl.load(X + tl.program_id(0) * 300 + i, mask=i < n, other=0.0)
+    tl.store(O + tl.program_id(0) * B + i, tl.cumsum(x, 0), mask=i < n)
+
+
+@triton.jit
 def at_a_polynomial(X, O, n, B: tl.constexpr):
     i = tl.arange(0, B)
     p = tl.program_id(0)
@@ -131,6 +148,8 @@ def test_the_row_of_the_next_program() -> None:
     assert steps(text_of(row_less_its_mean)) == ["300"]
     assert steps(text_of(row_less_its_mean, target="neoverse-n1")) == ["300"]
     assert steps(text_of(at_a_polynomial)) == ["31"]
+    assert steps(text_of(row_of_powers)) == ["300"]
+    assert steps(text_of(row_of_sums)) == ["300"]
 
 
 @pytest.mark.parametrize(
