@@ -60,9 +60,9 @@ def quotient(builder: LoopBuilder, mode: Mode, a: Value, b: Value) -> Value:
     """The quotient of floats; of vectors of f32 by a scalar from outside the loop, by its reciprocal as a double.
 
     Rounds as a division does. The quotient of floats of 24 bits is the middle of two neighbouring floats, which happens
-    among the subnormals, or differs from it by 2^-49 of itself or more. The product with the reciprocal, both rounded to
-    doubles, differs from the quotient by 2^-52. Rounding it to 50 bits therefore finds such a middle again, and moves
-    nothing across one.
+    among the subnormals, or differs from it by 2^-49 of itself or more. The product with the reciprocal, both rounded
+    to doubles, differs from the quotient by 2^-52. Rounding it to 50 bits therefore finds such a middle again, and
+    moves nothing across one.
     """
     divisor = b.scalar
     if not mode.divides_slowly or divisor is None or b.lanes < _SLOW_LANES or b.element != "f32":
