@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 import re
 import sys
@@ -320,5 +321,19 @@ def plot(found: dict[int, list[float]]) -> str:
     return "\n".join(parts) + "\n"
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Add runs to a page. Returns the exit status."""
+    parser = argparse.ArgumentParser(description="Add runs of the level public to a page.")
+    parser.add_argument("page", type=Path, metavar="FILE", help="the page, such as docs/public-kernels.md")
+    parser.add_argument("reports", type=Path, nargs="*", metavar="REPORT", help="the folder of a run")
+    given = parser.parse_args(arguments)
+    try:
+        write(given.reports, given.page)
+    except ReportError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
 if __name__ == "__main__":
-    write([Path(word) for word in sys.argv[2:]], Path(sys.argv[1]))
+    sys.exit(main())
