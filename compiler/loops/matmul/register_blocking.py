@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.target import CpuTarget
+from triton_porting_kit.records import dataclass
 
 
 @dataclass(frozen=True)
