@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from running import Array, empty, get, put
+from running import KINDS, Array, empty, get, put
 
 DIVISORS = [1, 2, 5, 8, 15, 16, 17, 24, 31, 32, 48, 56, 100, 256, 1000]
 """Shorter than a vector, about as long, longer; powers of two and others."""
@@ -162,3 +162,21 @@ def test_offsets_in_scratch_of_a_tile_with_one_column(rows: int, divisor: int, a
     last = a[-1] if aliased else 7
     np.testing.assert_array_equal(get(out), [*a[at][:-1], last])
     np.testing.assert_array_equal(get(other), [*b[at][:-1], 7])
+
+
+@triton.jit
+def channels_kernel(X, W, O, n, size, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    weight = tl.load(W + i // size, mask=i < n, other=3)
+    tl.store(O + i, tl.load(X + i, mask=i < n, other=0) * weight, mask=i < n)
+
+
+@pytest.mark.parametrize("kind", ["fp32", "fp16", "i8", "i64"])
+@pytest.mark.parametrize("size", [1, 5, 16, 17, 64, 100, 1000])
+def test_a_weight_for_each_channel(size: int, kind: str) -> None:
+    """The divisor is known when the kernel runs. Some chunks lie in one channel, others do not, and the last is masked."""
+    n, type = 489, KINDS[kind].host
+    x, weights = (np.random.default_rng(size).integers(-3, 4, count).astype(type) for count in (n, n))
+    out = empty(n, kind)
+    channels_kernel[(4,)](put(x, kind), put(weights, kind), out, n, size, 128)
+    np.testing.assert_array_equal(get(out), x * weights[np.arange(n) // size])

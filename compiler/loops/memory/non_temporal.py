@@ -3,6 +3,10 @@
 An ordinary store first reads the cache line that it writes. A non-temporal one does not, which saves a third of the
 traffic of a vector addition; but the written data is in no cache afterwards. So non-temporal stores are used only where
 the whole launch writes more than the caches would keep anyway. The kernel decides this when it runs.
+
+Nor are they used on pages that the system has not mapped yet, as those of a large array that was just allocated. It
+maps and clears a page when it is first written, so the page is in the caches then, and non-temporal stores would write
+it to memory twice. A kernel finds such pages by the time that it takes to add zero to the last element of a row.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections.abc import Sequence
 
 from triton_porting_kit.compiler.dialect.operations import Scatter, Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Block, Operation, walk
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
@@ -25,6 +30,15 @@ from triton_porting_kit.records import dataclass
 
 NON_TEMPORAL_BYTES = 1 << 25
 """The least bytes written by a launch that uses non-temporal stores: the size of a large last-level cache."""
+
+PAGE = 4096
+"""Bytes of a page. Only rows that are at least as long end on a page that the row before them has not mapped."""
+
+MAPPING_CYCLES = 1500
+"""The least cycles, of the counter of RDTSC, that it takes to map a page. Reading a line from memory takes some 300."""
+
+ROWS_PER_LOOK = 16
+"""How many rows one look at a page counts for: it takes about a tenth of the time of a row."""
 
 _OTHERS = WRITES - {Store.OPERATION_NAME, Scatter.OPERATION_NAME}
 
@@ -73,8 +87,11 @@ def suits(lowering: Lowering, operation: Operation, access: Access, inputs: Sequ
     )
 
 
-def condition(lowering: Lowering, access: Access, point: Point) -> Value:
-    """i1: the launch writes enough bytes, and the vector at `point` is aligned."""
+def condition(lowering: Lowering, access: Access, point: Point, last: Point) -> Value:
+    """i1: the launch writes enough bytes, the vector at `point` is aligned, and the page of `last` is mapped.
+
+    The condition is for a loop that writes the elements from `point` to `last`.
+    """
     builder = lowering.builder
     lowering.part(NonTemporal).used = True
     size = types.byte_size(access.element)
@@ -86,4 +103,42 @@ def condition(lowering: Lowering, access: Access, point: Point) -> Value:
     place = access.pointer(Evaluation(builder, frozenset(), {}), point)
     address = builder.cast("llvm.ptrtoint", place, "i64")
     rest = builder.binary("arith.andi", address, builder.i64(point.width * size - 1))
-    return builder.logical_and(large, builder.compare("eq", rest, builder.i64(0)))
+    suitable = builder.logical_and(large, builder.compare("eq", rest, builder.i64(0)))
+    if access.shape[point.axis] * size < PAGE:
+        return suitable
+    end = access.pointer(Evaluation(builder, frozenset(), {}), last)
+    slot = lowering.scratch.keep_cleared(types.byte_size("i64"))
+    never = builder.constant(0, "i1")
+    return builder.if_else(suitable, lambda: [_is_mapped(builder, end, slot)], lambda: [never])[0]
+
+
+def _is_mapped(builder: LoopBuilder, place: Value, slot: Value) -> Value:
+    """i1: whether the page at `place` was mapped when this thread last looked, which may be now.
+
+    `slot` holds for how many rows that still counts: as a negative number, if it was not.
+    """
+    left = builder.effect(f"llvm.load {slot.name} : !llvm.ptr -> i64", "i64")
+    assert left is not None
+    zero, one = builder.i64(0), builder.i64(1)
+
+    def look() -> list[Value]:
+        none = builder.cast("arith.trunci", left, "i8")  # a constant would be optimised away
+        before = builder.effect(_CLOCK, "i64")
+        builder.effect(
+            f"llvm.atomicrmw volatile add {place.name}, {none.name} monotonic : !llvm.ptr, i8", "i8"
+        )
+        after = builder.effect(_CLOCK, "i64")
+        assert before is not None
+        assert after is not None
+        mapped = builder.compare("ult", builder.sub(after, before), builder.i64(MAPPING_CYCLES))
+        return [builder.select(mapped, builder.i64(ROWS_PER_LOOK), builder.i64(-ROWS_PER_LOOK))]
+
+    (left_now,) = builder.if_else(builder.compare("eq", left, zero), look, lambda: [left])
+    mapped = builder.compare("sgt", left_now, zero)
+    step = builder.select(mapped, one, builder.i64(-1))
+    rest = builder.sub(left_now, step)
+    builder.effect(f"llvm.store {rest.name}, {slot.name} : i64, !llvm.ptr")
+    return mapped
+
+
+_CLOCK = 'llvm.call_intrinsic "llvm.x86.rdtsc"() : () -> i64'

@@ -7,6 +7,7 @@ most chunks of lanes read consecutive elements (see `runs`), and are accessed as
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
@@ -15,7 +16,17 @@ from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import At, nowhere
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.runs import Run, broken_at_sign, counted, uniform
-from triton_porting_kit.compiler.loops.tiles.tensors import GATHER_COST, JoinAt, Point, Tensor, closure
+from triton_porting_kit.compiler.loops.tiles.tensors import (
+    GATHER_COST,
+    Elementwise,
+    JoinAt,
+    Point,
+    Splat,
+    Tensor,
+    closure,
+)
+
+_QUOTIENTS = ("arith.divsi", "arith.divui", "arith.floordivsi")
 
 
 class Gather(Tensor):
@@ -42,6 +53,8 @@ class Gather(Tensor):
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         with self.place():
             run = run_of_offsets(evaluation, point, self.offsets)
+            if run is None and point.width > 1 and self._has_quotients:
+                return self._read_at_once(evaluation, point)
             if run is None:
                 return self._read(evaluation, point)
             return evaluation.on_condition(
@@ -55,6 +68,38 @@ class Gather(Tensor):
         runs = [evaluation.run(operand, point) for operand in self.operands]
         known = [run for run in runs if run is not None and run.step == 0]
         return uniform(known) if len(known) == len(runs) else None
+
+    @cached_property
+    def _has_quotients(self) -> bool:
+        """Whether offsets are computed from quotients by a divisor that is known when the kernel runs."""
+        return any(
+            isinstance(part, Elementwise) and part.name in _QUOTIENTS and isinstance(part.operands[1], Splat)
+            for part in closure([self.offsets])
+        )
+
+    def _read_at_once(self, evaluation: Evaluation, point: Point) -> Value:
+        """The elements at `point`: one for all lanes where all offsets turn out to be equal and no lane is masked."""
+        builder, lanes = evaluation.builder, point.width
+        offsets = evaluation.at(self.offsets, point)
+        mask = None if self.mask is None else evaluation.at(self.mask, point)
+        if not offsets.is_vector:
+            return self._read(evaluation, point)
+        first = builder.extract(offsets, 0)
+        alike = builder.compare("eq", offsets, builder.broadcast(first, lanes))
+        if mask is not None:
+            alike = builder.logical_and(alike, builder.broadcast(mask, lanes))
+        every = builder.pure(f"vector.reduction <and>, {alike.name} : {alike.type} into i1", "i1", (alike,))
+
+        def at_once() -> list[Value]:
+            offset = builder.cast("arith.extsi", first, "i64")
+            pointer = builder.address(self.base, [offset], self.unit)
+            element = lane_memory.read(builder, pointer, self.element, 1, floor=evaluation.floor)
+            return [builder.broadcast(element, lanes)]
+
+        def one_by_one() -> list[Value]:
+            return [builder.broadcast(self._read(evaluation, point), lanes)]
+
+        return builder.if_else(every, at_once, one_by_one)[0]
 
     def _read(self, evaluation: Evaluation, point: Point, step: int | None = None) -> Value:
         """The elements at `point`. `step` is that of the offsets from lane to lane, where they are a run."""

@@ -19,8 +19,8 @@ SIGNATURE = {"X": "*fp32", "O": "*fp32", "n": "i32"}
 FENCE = "llvm.x86.sse.sfence"
 
 
-def text_of(kernel: Any, target: CpuTarget | None = None) -> str:
-    text: str = loops_of(kernel, SIGNATURE, target, B=256).text
+def text_of(kernel: Any, target: CpuTarget | None = None, block: int = 256) -> str:
+    text: str = loops_of(kernel, SIGNATURE, target, B=block).text
     return text
 
 
@@ -86,15 +86,33 @@ def doubled_streaming(X, O, n, B: tl.constexpr):
     tl.store(O + i, tl.load(X + i, mask=i < n) * 2, mask=i < n)
 
 
+def test_rows_of_a_page_are_looked_at() -> None:
+    """One element of a row is enough, and a shorter row may end on a page that the one before it has written to."""
+    target = CpuTarget.named("sapphirerapids")
+    assert "rdtsc" not in text_of(sample_loops.chain, target, 512)
+    assert text_of(sample_loops.chain, target, 1024).count("rdtsc") == 2
+
+
 @pytest.mark.parametrize("skipped", [0, 1, 16])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize(
+    ("dtype", "block", "cycles"),
+    [
+        ("float32", 512, 0),
+        ("float16", 512, 0),
+        ("float64", 512, 0),
+        ("float32", 2048, 0),  # pages are never mapped, by the time that it takes
+        ("float32", 1024, 1 << 40),  # they always are
+        ("float32", 4096, 1500),
+    ],
+)
 def test_streamed_values(
-    monkeypatch: pytest.MonkeyPatch, cpu_backend: None, dtype: str, skipped: int
+    monkeypatch: pytest.MonkeyPatch, cpu_backend: None, dtype: str, block: int, cycles: int, skipped: int
 ) -> None:
     from triton.runtime import driver
 
     monkeypatch.setattr(non_temporal, "NON_TEMPORAL_BYTES", 1024)
-    n, block = 5000, 512
+    monkeypatch.setattr(non_temporal, "MAPPING_CYCLES", cycles)
+    n = 50 * block - 120
     x = np.arange(n + skipped).astype(dtype)
     source, target = (DeviceArray.from_numpy(a, driver.active.device) for a in (x, np.zeros_like(x)))
 
