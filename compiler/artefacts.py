@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_porting_kit.compiler.defects import InvalidIR
-from triton_porting_kit.compiler.dialect import verifier
 from triton_porting_kit.toolchain import mlir
 
 
@@ -56,6 +55,8 @@ def structured_artefact(module: Any) -> Parsed:
     Raises `InvalidIR` if MLIR's verifier rejects it, or, with TPK_VERIFY set, the dialect's verifier.
     """
     if os.environ.get("TPK_VERIFY", "") not in ("", "0"):
+        from triton_porting_kit.compiler.dialect import verifier
+
         verifier.verify(module)
     return mlir_artefact(module)
 
@@ -70,6 +71,8 @@ def parse_structured(text: str) -> Any:
 
     Raises `InvalidIR`, which names the line of the text.
     """
+    from triton_porting_kit.compiler.dialect import verifier
+
     module = parse_mlir(text)
     verifier.verify(module, text)
     return module

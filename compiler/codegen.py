@@ -8,7 +8,6 @@ from typing import Any
 from triton_porting_kit.compiler.artefacts import mlir_module, parsed
 from triton_porting_kit.compiler.defects import InvalidIR
 from triton_porting_kit.compiler.lane_bits import with_compared_booleans
-from triton_porting_kit.compiler.lane_masks import with_unknown_masks
 from triton_porting_kit.compiler.lane_stores import with_scalar_stores
 from triton_porting_kit.compiler.loop_hints import annotate_branches
 from triton_porting_kit.compiler.target import CpuTarget
@@ -87,6 +86,8 @@ def _machine(target: CpuTarget) -> Any:
 def parse_llvm_ir(llvm_ir: str, target: CpuTarget) -> Any:
     """The module of a text, verified by LLVM. Raises `InvalidIR` with LLVM's message."""
     if target.masks_by_sign:
+        from triton_porting_kit.compiler.lane_masks import with_unknown_masks
+
         llvm_ir = with_unknown_masks(llvm_ir)
     if target.masks_gathers:
         llvm_ir = with_compared_booleans(llvm_ir)

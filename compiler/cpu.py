@@ -6,12 +6,12 @@ that runs on another backend neither waits for them nor fails where they are mis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit import on_demand
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
+from triton_porting_kit.records import dataclass
 from triton_porting_kit.toolchain import compat
 
 
@@ -59,10 +59,11 @@ class _Stages:
     work_items: int
 
     def ttir(self, module: Any, metadata: Metadata) -> Any:
-        on_demand.load(*(f"compiler.{part}" for part in ("ttir", "structured", "loops", "codegen")))
         from triton_porting_kit.compiler import ttir
 
         ttir.optimize(module)
+        # Those that import MLIR's bindings come last, because its library is still being opened (`preloading`).
+        on_demand.load(*(f"compiler.{part}" for part in ("loops", "structured", "codegen")))
         return module
 
     def structured(self, source: Any, metadata: Metadata) -> Any:

@@ -15,7 +15,6 @@ from typing import Any
 
 from triton_porting_kit.compiler.locations import source_location
 from triton_porting_kit.compiler.record import OVERRIDDEN
-from triton_porting_kit.compiler.source_comments import SourceComments
 from triton_porting_kit.errors import CompilationError, CompilerDefect, SourceLocation
 
 _LINE = re.compile(r'"-":(\d+):\d+|<string>:(\d+):\d+')
@@ -34,6 +33,8 @@ class InvalidIR(CompilationError):
         if (kernel := _kernel_line(place)) is not None:
             location = kernel
         elif number is not None:
+            from triton_porting_kit.compiler.source_comments import SourceComments  # only to explain a defect
+
             comments, line = SourceComments(text), int(number[1] or number[2])
             location = comments.location_of_line(line)
             operation = comments.operation_of_line(line) or operation

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 
-_STORE = re.compile(
-    r"^(?P<indent> *)(?:tail )?call void @llvm\.masked\.store\.\w+\.p0"
+_STORE = (
+    r"(?m)^(?P<indent> *)(?:tail )?call void @llvm\.masked\.store\.\w+\.p0"
     r"\((?P<type><\d+ x (?P<element>\w+)>) (?P<value>.+), "
     r"ptr (?:captures\(none\) )?align (?P<align>\d+) (?P<pointer>[%@]\S+), "
-    r"<\d+ x i1> <(?P<mask>i1 (?:true|false)(?:, i1 (?:true|false))*)>\)(?P<rest>.*)$",
-    re.MULTILINE,
+    r"<\d+ x i1> <(?P<mask>i1 (?:true|false)(?:, i1 (?:true|false))*)>\)(?P<rest>.*)$"
 )
 
 
@@ -38,4 +37,4 @@ def with_scalar_stores(llvm_ir: str) -> str:
         lines.append(f"store {element} {value}, ptr {pointer}, align {found['align']}{found['rest']}")
         return "\n".join(found["indent"] + line for line in lines)
 
-    return _STORE.sub(rewritten, llvm_ir)
+    return re.sub(_STORE, rewritten, llvm_ir)

@@ -21,7 +21,7 @@ _PROOF = 32
 _HELLO = struct.Struct("<II")
 _LENGTH = struct.Struct("<Q")
 _LONGEST = 1 << 24
-_STRANGER_SECONDS = 2.0
+_STRANGER_SECONDS = 10.0
 """How long somebody who connects may take to prove that they know the secret."""
 _POLL_SECONDS = 0.1
 

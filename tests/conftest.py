@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import triton  # noqa: F401  (Triton loads the kit's backends: it has to come before they are half imported)
+from hypothesis import HealthCheck, settings
 from installing import build_wheel, copy_sources
 
 # What the importer makes is held against the declarations of its operations, as vendors' stages may rely on.
@@ -16,6 +19,21 @@ os.environ.setdefault("TPK_VERIFY", "1")
 if len(os.sched_getaffinity(0)) == 1:
     # Some kernels' programs wait for each other, so that they need two threads.
     os.environ.setdefault("TPK_NUM_THREADS", "2")
+
+
+# The same examples at each run, however long one takes. Triton's front end alone is too slow for Hypothesis.
+settings.register_profile(
+    "tests", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tests")
+
+
+@pytest.fixture(autouse=True)
+def same_random_numbers() -> None:
+    """Tests that draw numbers without a seed draw the same ones, whichever tests ran before them in this process."""
+    random.seed(0)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.default_generator.manual_seed(0)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ class AMDBackend(PipelineBackend):
     """Compiles Triton kernels to code objects ("hsaco") for AMD GPUs."""
 
     name = "amdgpu"
+    uses_mlir = False
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:

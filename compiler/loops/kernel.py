@@ -3,10 +3,9 @@ exports."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from triton_porting_kit.abi import block, npu
+from triton_porting_kit.abi import block
 from triton_porting_kit.abi import kernel as abi
 from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.dialect import Trait, having
@@ -26,11 +25,14 @@ from triton_porting_kit.compiler.loops.memory import exclusive, non_temporal
 from triton_porting_kit.compiler.loops.memory.checking import BOUNDS_ALIGNMENT, Checks
 from triton_porting_kit.compiler.loops.memory.joined_stores import joined_stores
 from triton_porting_kit.compiler.loops.memory.non_temporal import NonTemporal
-from triton_porting_kit.compiler.loops.npu.core import Core, Window
 from triton_porting_kit.compiler.loops.state import LOADS, WRITES, Grid, Origins, Rules
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import SourceLocation
+from triton_porting_kit.records import dataclass
+
+if TYPE_CHECKING:
+    from triton_porting_kit.compiler.loops.npu.core import Window
 
 _TELLS = having(Trait.TELLS)
 
@@ -95,10 +97,7 @@ def lower_to_loops(
     rules = Rules(HANDLERS, fused_stores, joined_stores)
     lowering = Lowering(builder, target, mode, rules, own, Grid(counts, threads=threads))
     if window is not None:
-        lowering.reclaim = target.caches.l2 // 16
-        builder.names_functions = True
-        lowering.part(Core).bases = window.bases
-        lowering.part(Core).programs = (begin, end)
+        _begin_on_chip(lowering, window, (begin, end))
     lowering.work_items, builder.marks_points = work_items, work_items > 1
     lowering.source_lines = SourceLines(builder) if with_places else None
     # Only a kernel that accesses memory can crash.
@@ -124,7 +123,7 @@ def lower_to_loops(
     exported_bytes = scratch_bytes
     if window is not None:
         assert not cleared_bytes, "nobody clears local memory"
-        numbers[npu.CHIP] = window.symbol_value
+        numbers[window.symbol] = window.symbol_value
         exported_bytes = window.bytes
     numbers |= told
     text = _module_text(
@@ -191,6 +190,16 @@ def _parts_of_scratch(lowering: Lowering, start: int) -> list[str]:
 
 def _beyond(name: str, base: str, offset: int) -> str:
     return f"{name} = llvm.getelementptr {base}[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8"
+
+
+def _begin_on_chip(lowering: Lowering, window: Window, programs: tuple[Value, Value]) -> None:
+    """Tell the lowering of the local memories, and of the programs to run."""
+    from triton_porting_kit.compiler.loops.npu.core import Core  # a CPU does without
+
+    lowering.reclaim = lowering.target.caches.l2 // 16
+    lowering.builder.names_functions = True
+    lowering.part(Core).bases = window.bases
+    lowering.part(Core).programs = programs
 
 
 def _read_arguments(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
+
+from triton_porting_kit.records import dataclass
 
 from .poly import ONE, ZERO, Poly
 

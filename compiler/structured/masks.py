@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from triton_porting_kit.abi.intervals import within
+from triton_porting_kit.records import dataclass
 from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine, Promise, Shape

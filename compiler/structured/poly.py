@@ -8,7 +8,8 @@ on pointers or on integers, makes no difference.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from triton_porting_kit.records import dataclass
 
 Monomial = tuple[int, ...]
 """Sorted ids of the scalars that are multiplied; the empty product is the constant term."""

@@ -28,9 +28,13 @@ _READS = 16
 _STACK_LINES = 30
 _CAPTURE_LIMIT = "256M"
 """The size limit of the recorded launches of each check."""
-_STACK_SECONDS = 1.0
-"""The time for a hanging worker to write its stacks."""
-_END_SECONDS = 5.0
+_STACK_SECONDS = 10.0
+"""The time for a hanging worker to write its stacks, on a busy machine, too."""
+_LAST_FRAME = re.compile(r" in _run_module_as_main$|^  \.\.\.$", re.MULTILINE)
+"""What the dump of `faulthandler` ends with: the first frame of the main thread, which comes last, or the mark of a
+stack that is cut short."""
+_END_SECONDS = 30.0
+"""The time for a worker that has closed its channel to end."""
 _SLICE_SECONDS = 0.2
 """The interval at which the run is checked for a stop request."""
 
@@ -139,9 +143,8 @@ class WorkerProcess:
         if self._process.poll() is None:
             os.kill(self._process.pid, signal.SIGUSR1)
             deadline = time.monotonic() + _STACK_SECONDS
-            while not self._left() and time.monotonic() < deadline:
+            while not _LAST_FRAME.search(self._left()) and time.monotonic() < deadline:
                 time.sleep(0.02)
-            time.sleep(0.05)
         return self._left()
 
     def _left(self) -> str:

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from triton_porting_kit.conformance.paths import without_roots
+
 MOST_PROGRAMS = 256
 """Grids with more programs are not tried program by program, and descend in as many steps."""
 MOST_BYTES = 4 << 20
@@ -111,7 +113,8 @@ class Examined:
 
     def _tell(self, name: str, where: Memory, text: str) -> None:
         function = self._source.fn
-        place = f"{inspect.getsourcefile(function.fn)}:{getattr(function, 'starting_line_number', 0)}"
+        file = without_roots(str(inspect.getsourcefile(function.fn)))
+        place = f"{file}:{getattr(function, 'starting_line_number', 0)}"
         byte = int(where.argmax())
         self._report(f"kernel '{function.__name__}' ({place}): byte {byte} of argument '{name}' {text}")
 

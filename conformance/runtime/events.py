@@ -261,9 +261,11 @@ def _plausible(context: Context) -> None:
 @CHECKS.check("elapsed-grows", "Events measure a longer time for a kernel with sixteen times the work.")
 def _grows(context: Context) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
-    turns, times = turns_for(context, SLOW), (0.0, 0.0)
+    milliseconds, times = SLOW / 4, (0.0, 0.0)
     with stream_of(device) as stream, events_of(device, 3) as (first, second, third):
         for _ in range(ATTEMPTS):
+            milliseconds *= 4
+            turns = turns_for(context, milliseconds)
             device.record_event(first, stream)
             with context.driver.stream(stream):
                 spin(out, turns >> 4, MARK)

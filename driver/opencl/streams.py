@@ -37,6 +37,8 @@ class Stream:
         self.native = _opencl.Queue(library.functions, self.queue, self.status)
         self._kept: deque[tuple[int, Any]] = deque()
         self._closed = False
+        # clFinish of Mesa's rusticl waits for commands that are not flushed, and for nothing if all are.
+        self._needs_marker = info.platform == "rusticl"
         self._write_status()
 
     def _write_status(self) -> None:
@@ -73,6 +75,8 @@ class Stream:
                 return
             self._library.clRetainCommandQueue(self.queue)
             kept, self._kept = self._kept, deque()
+            if self._needs_marker:
+                self._library.clEnqueueMarkerWithWaitList(self.queue, 0, None, None)
         try:
             self._library.check(self._library.clFinish(self.queue), "waiting for a stream")
             for event, _ in kept:

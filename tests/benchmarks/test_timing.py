@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.timing import LEAST_RUNS, MAX_REPEATS, Samples, alternate, choose_repeats
+from benchmarks.timing import LEAST_RUNS, MAX_REPEATS, SAMPLE_SECONDS, Samples, alternate, choose_repeats
 
 
 def test_median_and_spread() -> None:
@@ -16,8 +16,12 @@ def test_one_sample_has_no_spread() -> None:
     assert Samples((2.0,)).quartiles == (2.0, 2.0)
 
 
-def test_short_calls_are_repeated() -> None:
-    assert 1 < choose_repeats(lambda: None) <= MAX_REPEATS
+@pytest.mark.parametrize(
+    ("seconds", "repeats"), [(SAMPLE_SECONDS / 4, 4), (2 * SAMPLE_SECONDS, 1), (0.0, MAX_REPEATS)]
+)
+def test_short_calls_are_repeated(seconds: float, repeats: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.timing.time_once", lambda call: seconds)
+    assert choose_repeats(lambda: None) == repeats
 
 
 def test_calls_take_turns_and_change_places(monkeypatch: pytest.MonkeyPatch) -> None:

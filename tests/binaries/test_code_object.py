@@ -306,7 +306,7 @@ def read_or_refuse(binary: bytes) -> None:
         assert isinstance(read_code_object(binary), CodeObject)
 
 
-@settings(max_examples=400, deadline=2000)
+@settings(max_examples=400)
 @given(data=st.data(), changes=st.integers(1, 4))
 def test_changed_bytes_never_crash(data: st.DataObject, changes: int) -> None:
     whole = bytearray(bytes(CodeObjectFile(symbols={"k.dynamic_group_segment_size": (ABSOLUTE, 8, 0)})))
@@ -322,7 +322,7 @@ def test_every_byte_flipped_never_crashes() -> None:
             read_or_refuse(whole[:at] + bytes([whole[at] ^ bits]) + whole[at + 1 :])
 
 
-@settings(max_examples=200, deadline=2000)
+@settings(max_examples=200)
 @given(
     note=st.one_of(
         st.binary(max_size=200),

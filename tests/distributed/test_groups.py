@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from triton_porting_kit.conformance.distributed import ranks as rank_programs
-from triton_porting_kit.conformance.distributed.workers import Failed, Workers
+from triton_porting_kit.conformance.distributed.workers import SECONDS, Failed, Workers
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
@@ -66,7 +66,7 @@ def test_allocations_that_differ_or_do_not_fit(workers: Workers, what: str, part
 
 
 def test_ranks_that_wait_for_each_other_say_who_waits_for_what(workers: Workers) -> None:
-    workers.start(rank_programs.starve, 2, timeout=1.0)
+    workers.start(rank_programs.starve, 2, timeout=3.0)
     for found in (workers.answer(0), workers.answer(1)):
         for rank in (0, 1):
             part = f"rank {rank} waits in a kernel for element {rank} of allocation 1 (int32 [4], made at ranks.py:"
@@ -84,7 +84,7 @@ def test_a_lost_rank_is_noticed_by_all(cache: Path, how: str, ranks: int) -> Non
         kind = "DeviceLost" if how == "kernel" else "RankLost"
         for rank in {0, ranks - 1} - {1}:
             found = own.answer(rank)
-            assert found["seconds"] < 5
+            assert found["seconds"] < SECONDS / 2, "it did not wait until the time was over"
             *errors, last = found["errors"]
             assert len(errors) == 2
             for error in errors:

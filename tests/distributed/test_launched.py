@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIFT, REDUCE = re.findall(
@@ -29,13 +29,6 @@ sys.meta_path.insert(0, NoTorch())
 @pytest.fixture
 def environment(cache: Path) -> dict[str, str]:
     return os.environ | {"TRITON_DEFAULT_BACKEND": "cpu", "TRITON_CACHE_DIR": str(cache)}
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def test_the_first_program_of_the_page_by_torchrun(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ports import free_port
 
 from triton_porting_kit.distributed import from_environment
 from triton_porting_kit.distributed.rendezvous import Alone, FolderRendezvous
@@ -66,7 +67,7 @@ def _in_threads(ranks: int, port: int, act: Any) -> list[Any]:
 
     def run(rank: int) -> None:
         try:
-            found[rank] = act(TcpRendezvous("127.0.0.1", port, rank, ranks, b"secret", 10.0))
+            found[rank] = act(TcpRendezvous("127.0.0.1", port, rank, ranks, b"secret", 60.0))
         except Exception as error:
             found[rank] = error
 
@@ -80,12 +81,7 @@ def _in_threads(ranks: int, port: int, act: Any) -> list[Any]:
 
 @pytest.fixture
 def port() -> int:
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        found: int = free.getsockname()[1]
-        return found
+    return free_port()
 
 
 def test_bytes_go_to_all_ranks_over_tcp(port: int) -> None:

@@ -364,9 +364,16 @@ run(); run(stream); device.synchronize(); check(4)
 
 def test_fork_leaves_pending_work_to_the_parent() -> None:
     code = (
-        _PENDING.format(count=50, grid=1)
+        _PENDING.format(count=0, grid=1)
         + FORK
         + """
+gate = device.get_function(device.load_module(kernel("gate"), "gate"), "gate")
+flag = device.memalloc(8)
+device.memset(flag, 0, 8)
+device.launch(gate, (1,), stream, struct.pack("Q", flag))  # opened after the child has ended
+for _ in range(50):
+    device.launch(spin, (1,), stream, struct.pack("QQ", out, 1000))
+    device.memcpy_htod(target, big, stream)
 event, start = device.create_event(), device.create_event()
 device.record_event(start)
 device.record_event(event, stream)
@@ -382,6 +389,7 @@ def child():
     device.memset(out, 0, 8000); run(stream); device.synchronize(stream); check(1)
     device.memfree(target)
 in_child(child)
+device.memset(flag, 1, 8)
 device.synchronize()
 back = bytearray(8); device.memcpy_dtoh(back, out)
 assert int.from_bytes(back, "little") == 50

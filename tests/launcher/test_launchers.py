@@ -425,7 +425,7 @@ def test_the_launcher_goes_away(strategy: Strategy, device: RecordingDevice) -> 
 
 def test_threads_launch_at_once(strategy: Strategy, device: RecordingDevice) -> None:
     launcher = strategy.make(device, {"x": "*fp32", "t": ("i32", "fp64")})
-    both_inside = threading.Barrier(2, timeout=20)
+    both_inside = threading.Barrier(2, timeout=60)
     device.on_launch = both_inside.wait  # passes only if two launches are in the device together
 
     def work(thread: int) -> None:

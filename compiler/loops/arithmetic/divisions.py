@@ -59,10 +59,10 @@ def division(name: str) -> Emit:
 def quotient(builder: LoopBuilder, mode: Mode, a: Value, b: Value) -> Value:
     """The quotient of floats; of vectors of f32 by a scalar from outside the loop, by its reciprocal as a double.
 
-    The quotient of floats of 24 bits differs from the middle of two neighbouring floats by 2^-49 of itself or more, and
-    the product with the reciprocal, both rounded to doubles, from the quotient by 2^-52. So it is rounded to the same
-    float, also where it overflows or an operand is not finite. Only among the subnormals may the quotient be exactly
-    such a middle, and then be rounded to the other side.
+    Rounds as a division does. The quotient of floats of 24 bits is the middle of two neighbouring floats, which happens
+    among the subnormals, or differs from it by 2^-49 of itself or more. The product with the reciprocal, both rounded
+    to doubles, differs from the quotient by 2^-52. Rounding it to 50 bits therefore finds such a middle again, and
+    moves nothing across one.
     """
     divisor = b.scalar
     if not mode.divides_slowly or divisor is None or b.lanes < _SLOW_LANES or b.element != "f32":
@@ -75,6 +75,9 @@ def quotient(builder: LoopBuilder, mode: Mode, a: Value, b: Value) -> Value:
     product = builder.binary(
         "arith.mulf", builder.cast("arith.extf", a, wide), builder.broadcast(reciprocal, a.lanes)
     )
+    half, kept = (builder.constant(bits, vector_type("i64", a.lanes)) for bits in (4, -8))
+    bits = builder.binary("arith.addi", builder.cast("arith.bitcast", product, half.type), half)
+    product = builder.cast("arith.bitcast", builder.binary("arith.andi", bits, kept), wide)
     return builder.cast("arith.truncf", product, a.type)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from triton_porting_kit.abi.npu import INTRINSICS, UNITS
+from triton_porting_kit.abi.npu import CHIP, INTRINSICS, UNITS
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class Window:
     """Of the whole window."""
     chip: int
     """The digest of the chip's description."""
+    symbol = CHIP
+    """The symbol of a kernel that holds it."""
 
     @property
     def symbol_value(self) -> int:

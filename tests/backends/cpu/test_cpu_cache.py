@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import struct
 import subprocess
@@ -104,7 +105,7 @@ DAMAGE = {
     "truncated": lambda data: data[: len(data) // 2],
     "empty": lambda data: b"",
     "one byte short": lambda data: data[:-1],
-    "random": lambda data: os.urandom(len(data)),
+    "random": lambda data: random.Random(len(data)).randbytes(len(data)),
     "foreign": foreign_object,
     "flipped": lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:],
 }
@@ -189,7 +190,7 @@ def test_a_damaged_override_is_not_replaced_by_the_compilers(
 METADATA_DAMAGE = {
     "truncated": lambda data: data[: len(data) // 2],
     "empty": lambda data: b"",
-    "random": lambda data: os.urandom(len(data)),
+    "random": lambda data: random.Random(len(data)).randbytes(len(data)),
     "not of a kernel": lambda data: b'{"target": null}',
     "without a target": lambda data: json.dumps(
         {name: value for name, value in json.loads(data).items() if name != "target"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from pathlib import Path
 from typing import Any
 
@@ -63,17 +62,38 @@ def test_the_autotuner_tries_them_once(device: Any, kernel: Any, count: int) -> 
     assert len(compat.tuned_kernels(kernel)) == 1  # those of the others were released
 
 
-def _calls(counts: dict[int, int], seconds: dict[int, float], block: int) -> triton.Config:
+class Clock:
+    """Stands for the clock of the autotuner's timing: it stands still but for what a configuration takes, and for a
+    millisecond whenever it is read."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        self.now += 1e-3
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr("triton_porting_kit.driver.benchmark.time", found)
+    return found
+
+
+def _calls(clock: Clock, counts: dict[int, int], seconds: dict[int, float], block: int) -> triton.Config:
     """A configuration whose calls are counted and take some time more."""
 
     def before(arguments: dict[str, Any]) -> None:
         counts[block] = counts.get(block, 0) + 1
-        time.sleep(seconds[block])
+        clock.now += seconds[block]
 
     return _config(block, pre_hook=before)
 
 
-def _tuned(seconds: dict[int, float], device: Any, **options: Any) -> tuple[Any, dict[int, int]]:
+def _tuned(
+    clock: Clock, seconds: dict[int, float], device: Any, **options: Any
+) -> tuple[Any, dict[int, int]]:
     """The autotuner after a launch with configurations that take so long, and how often each was called."""
     counts: dict[int, int] = {}
 
@@ -81,30 +101,32 @@ def _tuned(seconds: dict[int, float], device: Any, **options: Any) -> tuple[Any,
         i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         tl.store(X + i, tl.load(X + i, mask=i < n) * 2, mask=i < n)
 
-    configs = [_calls(counts, seconds, block) for block in seconds]
+    configs = [_calls(clock, counts, seconds, block) for block in seconds]
     tuner = triton.autotune(configs=configs, key=["n"], **options)(triton.jit(scale))
     x = DeviceArray.from_numpy(np.ones(100, np.float32), device)
     tuner[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, 100)
     return tuner, counts
 
 
-def test_a_slow_configuration_is_left_early(device: Any) -> None:
-    tuner, counts = _tuned({64: 0.0, 128: 0.3}, device)
+def test_a_slow_configuration_is_left_early(clock: Clock, device: Any) -> None:
+    tuner, counts = _tuned(clock, {64: 0.0, 128: 0.3}, device)
     assert tuner.best_config.kwargs == {"BLOCK": 64}
     assert counts[128] == 2  # one that compiles, and one that says enough
     assert counts[64] >= 4
 
 
-def test_long_calls_are_not_repeated_where_a_program_names_times(device: Any) -> None:
+def test_long_calls_are_not_repeated_where_a_program_names_times(clock: Clock, device: Any) -> None:
     """Triton's own function, which such programs get, calls at least eight times."""
     with pytest.warns(DeprecationWarning, match="warmup, rep"):
-        _, counts = _tuned({64: 0.04, 128: 0.4}, device, warmup=1, rep=2)
+        _, counts = _tuned(clock, {64: 0.04, 128: 0.4}, device, warmup=1, rep=2)
     assert counts[128] == 2
 
 
-def test_the_first_is_taken_without_timing(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_is_taken_without_timing(
+    clock: Clock, device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(tuning.TUNING, "first")
-    tuner, counts = _tuned({128: 0.03, 64: 0.0}, device)
+    tuner, counts = _tuned(clock, {128: 0.03, 64: 0.0}, device)
     assert tuner.best_config.kwargs == {"BLOCK": 128}
     assert counts == {128: 2}  # one to see that it compiles, and the launch
     assert [times[0] for times in tuner.configs_timings.values()] == [0.0, math.inf]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -100,6 +101,19 @@ def test_memory_that_the_driver_does_not_have(failing: Failing) -> None:
     failing.library.failures["clSVMAlloc"] = NO_MEMORY
     with pytest.raises(OutOfMemory, match=r"memalloc\(100\)"):
         failing.device.memalloc(100)
+
+
+@pytest.mark.parametrize(("platform", "markers"), [("rusticl", 1), ("Portable Computing Language", 0)])
+def test_rusticl_needs_something_to_wait_for(failing: Failing, platform: str, markers: int) -> None:
+    """Its clFinish waits for nothing if all commands are flushed."""
+    device = OpenCLDevice(dataclasses.replace(failing.info, platform=platform))
+    address = device.memalloc(64)
+    device.memset(address, 1, 64)
+    failing.library.calls.clear()
+    device.synchronize(0)
+    calls = failing.library.calls
+    assert (calls["clFinish"], calls["clEnqueueMarkerWithWaitList"]) == (1, markers)
+    device.memfree(address)
 
 
 def test_a_build_without_memory_is_no_error_of_the_kernel(failing: Failing) -> None:

@@ -149,6 +149,21 @@ def test_floats_by_one(divisor: float) -> None:
         products = (random.integers(1, 1 << 24, N // 2).astype(np.float32) * b[0]).astype(np.float32)
         a[N // 2 :] = np.nextafter(products, random.choice(np.float32([-np.inf, np.inf]), N // 2))
         exact = a / b
+    check_floats(a, b, exact)
+
+
+@pytest.mark.parametrize("divisor", [6.0, 98.0, 206.0, 246.0, 454.0])
+def test_floats_between_two_subnormals(divisor: float) -> None:
+    """A quotient in the middle of two floats is rounded to the even one."""
+    b = np.full(N, divisor, np.float32)
+    odd = 2 * np.random.default_rng(9).integers(0, 1 << 14, N) + 1
+    a = (odd * (divisor / 2) * 2.0**-149).astype(np.float32)
+    exact = a / b
+    assert (a.astype(np.float64) / divisor == odd * 2.0**-150).all()
+    check_floats(a, b, exact)
+
+
+def check_floats(a: Any, b: Any, exact: Any) -> None:
     device: Any = triton.runtime.driver.active.device
     given = [DeviceArray.from_numpy(values, device) for values in (a, b)]
     out = DeviceArray.empty(N, "float32", device)

@@ -65,7 +65,7 @@ def test_a_hang_is_a_timeout(records: dict[str, Record], name: str) -> None:
     assert process(records[name])["timeout"] == 4
     assert process(records[name])["message"] == "no result after 2 s, nor after 4 s when it ran alone"
     assert name in process(records[name])["traceback"]
-    assert 2 <= records[name].seconds < 8
+    assert records[name].seconds >= 4, "of the second run"
 
 
 def test_launch_code_is_kept_where_checks_use_other_caches(records: dict[str, Record]) -> None:
@@ -163,7 +163,7 @@ def test_the_worker_dies_with_the_supervisor(settings: Settings) -> None:
         os._exit(0)
     os.waitpid(pid, 0)
     worker = int(os.read(reader, 20))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while alive(worker) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not alive(worker)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 import time
@@ -16,6 +17,18 @@ def nothing() -> None:
     """Nobody has stopped the run."""
 
 
+def await_gate(folder: Path) -> None:
+    """Wait until somebody holds the gate."""
+    with open(folder / "gate", "a") as gate:
+        while True:
+            try:
+                fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            fcntl.flock(gate, fcntl.LOCK_UN)
+            time.sleep(0.01)
+
+
 def test_several_go_on_beside_each_other(tmp_path: Path) -> None:
     with Turns(str(tmp_path), nothing).beside(), Turns(str(tmp_path), nothing).beside():
         pass
@@ -24,10 +37,9 @@ def test_several_go_on_beside_each_other(tmp_path: Path) -> None:
 def test_one_alone_waits_for_those_that_run_and_holds_up_those_that_come(tmp_path: Path) -> None:
     order: list[str] = []
     turns = [Turns(str(tmp_path), nothing) for _ in range(3)]
-    waits, comes = threading.Event(), threading.Event()
+    comes = threading.Event()
 
     def alone() -> None:
-        waits.set()
         with turns[1].alone():
             order.append("alone")
             comes.wait()
@@ -42,8 +54,7 @@ def test_one_alone_waits_for_those_that_run_and_holds_up_those_that_come(tmp_pat
     with turns[0].beside():
         one = threading.Thread(target=alone)
         one.start()
-        waits.wait()
-        time.sleep(0.2)
+        await_gate(tmp_path)
         two = threading.Thread(target=later)
         two.start()
         time.sleep(0.2)

@@ -203,6 +203,18 @@ def test_runs_are_added_to_a_page(tmp_path: Path) -> None:
         page.write([], tmp_path / "other.md")
 
 
+def test_runs_are_added_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "page.md"
+    run = _written(tmp_path / "run", RECORDS)
+    assert page.main([str(target), str(run)]) == 0
+    assert target.read_text().startswith("# Public kernels")
+    assert page.main([str(tmp_path / "other.md")]) == 2
+    assert "name the folders of runs of the level" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        page.main(["--help"])
+    assert "REPORT" in capsys.readouterr().out
+
+
 def test_results_of_a_run_that_are_only_counted(tmp_path: Path) -> None:
     target = tmp_path / "page.md"
     page.write([_written(tmp_path / "run", RECORDS)], target)

@@ -91,7 +91,7 @@ def test_jobs_wait_for_what_may_have_to_be_replaced() -> None:
     other.join(0.2)
     assert found == []
     sample.add(first, judged(first, verdict.INVALID))
-    other.join(10)
+    other.join(60)
     assert found == [RANKED[1]]
 
 

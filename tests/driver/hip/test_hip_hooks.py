@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -48,7 +47,7 @@ def waits(standin: Standin, call: Callable[[], object], stream: int = 0) -> Iter
         yield
         thread.start()
         assert not done.wait(0.1)
-    thread.join(10)
+    thread.join(60)
     assert done.is_set()
     assert not failures
 
@@ -264,9 +263,9 @@ def test_elapsed_time_is_what_the_work_took(
     device.launch(function, (1,), 0, ADD_BLOCK)
     device.record_event(end)
     device.synchronize_event(end)
-    (launch,) = (entry for entry in standin.operations() if entry.kind == "launch")
-    took = (launch.finished - launch.started) / 1e6
-    assert took <= device.elapsed_time(start, end) < took + 1000
+    first, launch, last = (entry for entry in standin.operations() if entry.kind in ("event", "launch"))
+    took, around = (launch.finished - launch.started) / 1e6, (last.finished - first.started) / 1e6
+    assert 20 <= took <= device.elapsed_time(start, end) <= around + 0.001
     for event in (start, end):
         device.destroy_event(event)
     device.unload_module(module)
@@ -305,20 +304,10 @@ def test_work_of_a_thread_keeps_its_order(standin: Standin, device: HipDevice) -
 
 
 def test_the_interpreter_s_lock_is_free_while_a_hook_waits(standin: Standin, device: HipDevice) -> None:
+    """With it, the hook would wait for ever: this thread could not let the work go on."""
     place = device.memalloc(8)
-    ticks = 0
     with waits(standin, device.synchronize):
         device.memset(place, 1, 8)
-    standin.hold()
-    device.memset(place, 1, 8)
-    thread = threading.Thread(target=device.synchronize)
-    thread.start()
-    started = time.monotonic()
-    while time.monotonic() - started < 0.05:
-        ticks += 1
-    standin.release()
-    thread.join(10)
-    assert ticks > 1000
     device.memfree(place)
 
 

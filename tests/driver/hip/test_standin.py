@@ -156,14 +156,15 @@ def test_events_have_times(standin: Standin, hip: Hip, code_objects: CodeObjects
     with pytest.raises(HipError, match="InvalidHandle"):
         hip.EventElapsedTime(ctypes.byref(elapsed), start, end)
     standin.durations(kernel_us=3000)
-    hip.EventRecord(start, 0)
-    hip.launch(function, bytes(48))
-    hip.EventRecord(end, 0)
-    with pytest.raises(HipError, match="NotReady"):
-        hip.EventElapsedTime(ctypes.byref(elapsed), start, end)
+    with standin.held():
+        hip.EventRecord(start, 0)
+        hip.launch(function, bytes(48))
+        hip.EventRecord(end, 0)
+        with pytest.raises(HipError, match="NotReady"):
+            hip.EventElapsedTime(ctypes.byref(elapsed), start, end)
     hip.EventSynchronize(end)
     hip.EventElapsedTime(ctypes.byref(elapsed), start, end)
-    assert 3 <= elapsed.value < 1000
+    assert elapsed.value >= 3
     (launch,) = (operation for operation in standin.operations() if operation.kind == "launch")
     assert launch.finished - launch.started >= 3_000_000
     for event in (start, end):

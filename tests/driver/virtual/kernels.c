@@ -56,6 +56,15 @@ KERNEL(gate, 0, {1, 0}) {
   return 0;
 }
 
+/* Each program takes args[1] nanoseconds, or until *args[0] is not 0. */
+KERNEL(patient, 0, {1, 0}) {
+  for (int64_t p = begin; p < end; ++p)
+    for (int64_t start = tpk_host_nanoseconds();
+         !__atomic_load_n((int64_t *)args[0], __ATOMIC_SEQ_CST) && tpk_host_nanoseconds() - start < args[1];)
+      ;
+  return 0;
+}
+
 /* Program 0 waits for program 1. */
 KERNEL(meets, 0, {1, 0}) {
   for (int64_t p = begin; p < end; ++p)

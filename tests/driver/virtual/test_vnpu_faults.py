@@ -11,8 +11,8 @@ import pytest
 from chips import Chip, Refused, is_running
 
 ONE = (1, 1, 1)
-LIMIT = 5.0
-"""Seconds in which a fault has to be told."""
+LIMIT = 60.0
+"""Seconds after which a fault that was not told counts as a hang, on a busy machine, too."""
 
 
 def loss(chip: Chip, provoke: Callable[[], object]) -> str:

@@ -15,6 +15,8 @@ import pytest
 from chips import Chip, Refused, is_running, resident_bytes
 
 HERE = str(Path(__file__).parent)
+HANG_SECONDS = 60
+"""What takes longer than this hangs, on a busy machine, too."""
 
 
 def script(body: str) -> list[str]:
@@ -23,7 +25,7 @@ def script(body: str) -> list[str]:
 
 
 def await_end(process: int) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HANG_SECONDS
     while is_running(process):
         assert time.monotonic() < deadline, "the chip outlives its host"
         time.sleep(0.01)
@@ -39,7 +41,7 @@ def test_a_chip_ends_with_its_host(end: str) -> None:
         script(f"chip = Chip()\nprint(chip.process(), flush=True)\n{end}"),
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=HANG_SECONDS,
     )
     await_end(int(done.stdout))
 
@@ -49,29 +51,33 @@ def test_a_chip_does_not_live_on_in_forked_children() -> None:
     body = """
         chip = Chip()
         if os.fork() == 0:
-            time.sleep(20)
+            time.sleep(600)
             os._exit(0)
         print(chip.process(), flush=True)
-        time.sleep(20)
+        time.sleep(600)
     """
     with subprocess.Popen(script(body), stdout=subprocess.PIPE, text=True, start_new_session=True) as host:
-        assert host.stdout is not None
-        process = int(host.stdout.readline())
-        host.kill()
-        await_end(process)
-        os.killpg(host.pid, signal.SIGKILL)
+        try:
+            assert host.stdout is not None
+            process = int(host.stdout.readline())
+            host.kill()
+            await_end(process)
+        finally:
+            os.killpg(host.pid, signal.SIGKILL)
 
 
 def test_a_chip_ends_when_its_host_becomes_another_program() -> None:
     body = """
         chip = Chip()
         print(chip.process(), flush=True)
-        os.execvp("sleep", ["sleep", "20"])
+        os.execvp("sleep", ["sleep", "600"])
     """
     with subprocess.Popen(script(body), stdout=subprocess.PIPE, text=True) as host:
-        assert host.stdout is not None
-        await_end(int(host.stdout.readline()))
-        host.kill()
+        try:
+            assert host.stdout is not None
+            await_end(int(host.stdout.readline()))
+        finally:
+            host.kill()
 
 
 def in_child(body: Callable[[], None]) -> None:
@@ -151,7 +157,12 @@ def test_many_resets_leave_everything_flat(count: int) -> None:
         return len(os.listdir("/proc/self/fd"))
 
     def threads() -> int:
-        return len(os.listdir("/proc/self/task"))
+        """A thread that was joined may still be listed for a moment."""
+        counts = []
+        for _ in range(20):
+            counts.append(len(os.listdir("/proc/self/task")))
+            time.sleep(0.01)
+        return min(counts)
 
     with Chip(cores=2) as chip:
         sizes = []
@@ -172,20 +183,23 @@ def test_many_resets_leave_everything_flat(count: int) -> None:
     assert last[2:] == first[2:]
 
 
-def test_resets_end_what_is_running(chip: Chip, kernels: bytes) -> None:
-    for _ in range(5):
-        endless = chip.symbol(chip.load(kernels), "endless")
-        queue, event = chip.queue(), chip.event()
-        chip.launch(endless, (10, 1, 1))
-        chip.launch(endless, (10, 1, 1), queue=queue)
-        start = time.monotonic()
-        chip.reset()
-        assert time.monotonic() - start < 3
-        for gone in (lambda q=queue: chip.queue_synchronize(q), lambda e=event: chip.event_synchronize(e)):
-            with pytest.raises(Refused, match="does not exist"):
-                gone()
-        with pytest.raises(Refused, match="does not exist or was unloaded"):
-            chip.launch(endless, (1, 1, 1))
+def test_resets_end_what_is_running(kernels: bytes) -> None:
+    """Nothing else would: there is no watchdog."""
+    with Chip(cores=2, watchdog_ms=0) as chip:
+        for _ in range(5):
+            endless = chip.symbol(chip.load(kernels), "endless")
+            queue, event = chip.queue(), chip.event()
+            chip.launch(endless, (10, 1, 1))
+            chip.launch(endless, (10, 1, 1), queue=queue)
+            chip.reset()
+            for gone in (
+                lambda q=queue: chip.queue_synchronize(q),
+                lambda e=event: chip.event_synchronize(e),
+            ):
+                with pytest.raises(Refused, match="does not exist"):
+                    gone()
+            with pytest.raises(Refused, match="does not exist or was unloaded"):
+                chip.launch(endless, (1, 1, 1))
 
 
 def test_calls_and_resets_from_several_threads(chip: Chip) -> None:
@@ -242,7 +256,7 @@ def test_a_stolen_status_does_no_harm() -> None:
             chip.reset()
             print(chip.read(chip.array(b"fine"), 4))
     """
-    done = subprocess.run(script(body), capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run(script(body), capture_output=True, text=True, timeout=HANG_SECONDS, check=True)
     assert "somebody else has taken its status" in done.stdout
     assert "b'fine'" in done.stdout
 
@@ -256,7 +270,7 @@ def test_hosts_without_standard_files(kernels: bytes) -> None:
             ok = chip.read(chip.array(b"fine"), 4) == b"fine"
         os._exit(0 if ok else 1)
     """
-    assert subprocess.run(script(body), timeout=20).returncode == 0
+    assert subprocess.run(script(body), timeout=HANG_SECONDS).returncode == 0
 
 
 def test_the_chip_inherits_only_what_it_needs(tmp_path: Path) -> None:
