@@ -175,19 +175,11 @@ def update_tile(
                 keep(here, update.perform(pointer, operand, mask))
                 return []
 
-            def in_one_stripe() -> list[Value]:
-                update.stripes.enter(pointer)
-                return as_vector()
-
-            def in_two_stripes() -> list[Value]:
+            def one_by_one() -> list[Value]:
                 each_lane(inner, here)
                 return []
 
-            def under_locks() -> list[Value]:
-                builder.if_else(update.stripes.straddles(pointer, size), in_two_stripes, in_one_stripe)
-                return []
-
-            builder.if_else(update.stripes.condition, under_locks, as_vector)
+            update.stripes.update(pointer, size, as_vector, one_by_one)
             return []
 
         evaluation.on_condition(run, point, closure(tile.inputs), emit)
