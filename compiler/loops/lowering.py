@@ -295,7 +295,7 @@ class Lowering:
         lanes: int | None = None,
         anywhere: bool = False,
         everywhere: bool = False,
-        streamed: Callable[[Point, Point], Value] | None = None,
+        streamed: Callable[[Point, Value], Value] | None = None,
         scalars: bool = False,
         wanted: Tensor | None = None,
     ) -> None:
@@ -303,7 +303,7 @@ class Lowering:
 
         `written`: accesses that `body` stores to. Common bounds restrict the loops, unless `everywhere`. `anywhere`:
         the body only passes its point to tensors, which may be indexed with joined dimensions (see `Tensor.joins`).
-        `streamed`: a condition for the row of the tile from a point to another, whether its stores are non-temporal.
+        `streamed`: a condition for the row of the tile from a point to an index, whether its stores are non-temporal.
         `scalars`: the body has use for scalars only, where all elements of a chunk are equal. `wanted`: a mask; where
         it is not set, `body` need not be called.
         """

@@ -120,10 +120,10 @@ def _emit(lowering: Lowering, writes: Sequence[Write], targets: Mapping[Tensor, 
         for buffer, carried in zip(targets.values(), following, strict=True):
             buffer.write(lowering.builder, point, carried)
 
-    def past_the_caches(point: Point, last: Point) -> Value:
+    def past_the_caches(point: Point, stop: Value) -> Value:
         condition = lowering.builder.constant(1, "i1")
         for access in accesses:
-            found = non_temporal.condition(lowering, access, point, last)
+            found = non_temporal.condition(lowering, access, point, stop)
             condition = lowering.builder.logical_and(condition, found)
         return condition
 

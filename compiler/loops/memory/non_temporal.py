@@ -87,10 +87,10 @@ def suits(lowering: Lowering, operation: Operation, access: Access, inputs: Sequ
     )
 
 
-def condition(lowering: Lowering, access: Access, point: Point, last: Point) -> Value:
-    """i1: the launch writes enough bytes, the vector at `point` is aligned, and the page of `last` is mapped.
+def condition(lowering: Lowering, access: Access, point: Point, stop: Value) -> Value:
+    """i1: the launch writes enough bytes, the vector at `point` is aligned, and the page of the last element is mapped.
 
-    The condition is for a loop that writes the elements from `point` to `last`.
+    The condition is for a loop that writes the elements from `point` to the index `stop`, which may be none.
     """
     builder = lowering.builder
     lowering.part(NonTemporal).used = True
@@ -106,6 +106,8 @@ def condition(lowering: Lowering, access: Access, point: Point, last: Point) -> 
     suitable = builder.logical_and(large, builder.compare("eq", rest, builder.i64(0)))
     if access.shape[point.axis] * size < PAGE:
         return suitable
+    suitable = builder.logical_and(suitable, builder.compare("sgt", stop, builder.i64(0)))
+    last = point.moved(point.axis, builder.sub(stop, builder.i64(1))).first
     end = access.pointer(Evaluation(builder, frozenset(), {}), last)
     slot = lowering.scratch.keep_cleared(types.byte_size("i64"))
     never = builder.constant(0, "i1")
@@ -115,30 +117,29 @@ def condition(lowering: Lowering, access: Access, point: Point, last: Point) -> 
 def _is_mapped(builder: LoopBuilder, place: Value, slot: Value) -> Value:
     """i1: whether the page at `place` was mapped when this thread last looked, which may be now.
 
-    `slot` holds for how many rows that still counts: as a negative number, if it was not.
+    The last bit of the number in `slot` says so, and the others for how many rows it still counts.
     """
-    left = builder.effect(f"llvm.load {slot.name} : !llvm.ptr -> i64", "i64")
-    assert left is not None
-    zero, one = builder.i64(0), builder.i64(1)
+    known = builder.effect(f"llvm.load {slot.name} : !llvm.ptr -> i64", "i64")
+    assert known is not None
 
     def look() -> list[Value]:
-        none = builder.cast("arith.trunci", left, "i8")  # a constant would be optimised away
+        # Zero, but a constant would be optimised away.
+        nothing = builder.cast("arith.trunci", builder.binary("arith.shrui", known, builder.i64(1)), "i8")
         before = builder.effect(_CLOCK, "i64")
         builder.effect(
-            f"llvm.atomicrmw volatile add {place.name}, {none.name} monotonic : !llvm.ptr, i8", "i8"
+            f"llvm.atomicrmw volatile add {place.name}, {nothing.name} monotonic : !llvm.ptr, i8", "i8"
         )
         after = builder.effect(_CLOCK, "i64")
         assert before is not None
         assert after is not None
         mapped = builder.compare("ult", builder.sub(after, before), builder.i64(MAPPING_CYCLES))
-        return [builder.select(mapped, builder.i64(ROWS_PER_LOOK), builder.i64(-ROWS_PER_LOOK))]
+        return [builder.add(builder.cast("arith.extui", mapped, "i64"), builder.i64(2 * ROWS_PER_LOOK))]
 
-    (left_now,) = builder.if_else(builder.compare("eq", left, zero), look, lambda: [left])
-    mapped = builder.compare("sgt", left_now, zero)
-    step = builder.select(mapped, one, builder.i64(-1))
-    rest = builder.sub(left_now, step)
-    builder.effect(f"llvm.store {rest.name}, {slot.name} : i64, !llvm.ptr")
-    return mapped
+    two = builder.i64(2)
+    (found,) = builder.if_else(builder.compare("ult", known, two), look, lambda: [known])
+    left = builder.sub(found, two)
+    builder.effect(f"llvm.store {left.name}, {slot.name} : i64, !llvm.ptr")
+    return builder.cast("arith.trunci", found, "i1")
 
 
 _CLOCK = 'llvm.call_intrinsic "llvm.x86.rdtsc"() : () -> i64'

@@ -42,7 +42,7 @@ def emit_tile(
     lanes: int | None,
     anywhere: bool,
     everywhere: bool,
-    streamed: Callable[[Point, Point], Value] | None,
+    streamed: Callable[[Point, Value], Value] | None,
     scalars: bool,
     wanted: Tensor | None,
 ) -> None:

@@ -300,7 +300,7 @@ def tile_in_parts(
     span: PeeledLoop,
     bounds: dict[int, tuple[Value, Value]] | None,
     kept: dict[Tensor, Buffer],
-    streamed: tuple[frozenset[Access], Callable[[Point, Point], Value]] | None = None,
+    streamed: tuple[frozenset[Access], Callable[[Point, Value], Value]] | None = None,
     *,
     masks_gathers: bool = False,
 ) -> None:
@@ -308,8 +308,7 @@ def tile_in_parts(
 
     Both parts are one loop if `PeeledLoop.is_shared`, which takes `masks_gathers`. `span` is the peeled loop along the
     lanes' dimension. `bounds` and `lanes` are as in `tile_loop`, `kept` as in `Evaluation`. `streamed` are the accesses
-    that are stored to, and a condition for the row that begins at a point and ends at another: whether its stores are
-    non-temporal.
+    that are stored to, and a condition for the row from a point to an index: whether its stores are non-temporal.
     """
     axis = innermost_axis(shape)
     masked = Evaluation(builder, frozenset(), kept)
@@ -332,10 +331,7 @@ def tile_in_parts(
             if streamed is None:
                 return plain()
             targets, wanted = streamed
-            some, never = builder.compare("sgt", whole, builder.i64(0)), builder.constant(0, "i1")
-            last = point.moved(axis, builder.sub(whole, builder.i64(1))).first
-            (streams,) = builder.if_else(some, lambda: [wanted(point, last)], lambda: [never])
-            return builder.if_else(streams, lambda: plain(targets), plain)
+            return builder.if_else(wanted(point, whole), lambda: plain(targets), plain)
 
         whole = span.whole(point, point.width)
         asks = streamed is None and point.axis == axis and whole.constant is None
