@@ -74,9 +74,9 @@ SECTIONS = {
 
 MISSES = {
     "segmented sum": (
-        "- One thread adds whole vectors to a segment. Several add each float by a compare-and-swap, about 6 ns for\n"
-        "  each of 4 million on two CPUs, since x86-64 has no atomic addition of floats. So does torch.compile; eager\n"
-        "  adds with one thread."
+        "- One thread adds whole vectors to a segment. Several do so under locks of 1 KiB of memory, since x86-64\n"
+        "  has no atomic addition of floats; where they add to the same segments, the cache lines of these go from\n"
+        "  core to core. torch.compile adds each float by a compare-and-swap, and eager adds with one thread."
     ),
     "linear and cross entropy": (
         "- The linear layer with cross entropy goes over the weights, and over their gradient, once for each chunk of\n"
