@@ -27,6 +27,7 @@ INTEGER_DIVISIONS = (
     "arith.floordivsi",
 )
 _ABOVE_ONE = 1 + 2.0**-40
+_JUST_ABOVE_ONE = 1 + 2.0**-52
 _SLOW_LANES = 16
 
 
@@ -60,9 +61,9 @@ def quotient(builder: LoopBuilder, mode: Mode, a: Value, b: Value) -> Value:
     """The quotient of floats; of vectors of f32 by a scalar from outside the loop, by its reciprocal as a double.
 
     Rounds as a division does. The quotient of floats of 24 bits is the middle of two neighbouring floats, which happens
-    among the subnormals, or differs from it by 2^-49 of itself or more. The product with the reciprocal, both rounded
-    to doubles, differs from the quotient by 2^-52. Rounding it to 50 bits therefore finds such a middle again, and
-    moves nothing across one.
+    among the subnormals, or differs from it by 2^-49 of itself or more. The product with the reciprocal, which is made
+    too large by 2^-52 of itself, is the quotient or exceeds it by less than 2^-50 of itself. Of its first 50 bits, such
+    a middle remains, and nothing else comes to lie on one or moves across one.
     """
     divisor = b.scalar
     if not mode.divides_slowly or divisor is None or b.lanes < _SLOW_LANES or b.element != "f32":
@@ -70,14 +71,14 @@ def quotient(builder: LoopBuilder, mode: Mode, a: Value, b: Value) -> Value:
     if divisor.level >= builder.level or a.level < builder.level:
         return builder.binary("arith.divf", a, b)
     wide = vector_type("f64", a.lanes)
-    one = builder.constant(1.0, "f64")
-    reciprocal = builder.binary("arith.divf", one, builder.cast("arith.extf", divisor, "f64"))
+    above_one = builder.constant(_JUST_ABOVE_ONE, "f64")
+    reciprocal = builder.binary("arith.divf", above_one, builder.cast("arith.extf", divisor, "f64"))
     product = builder.binary(
         "arith.mulf", builder.cast("arith.extf", a, wide), builder.broadcast(reciprocal, a.lanes)
     )
-    half, kept = (builder.constant(bits, vector_type("i64", a.lanes)) for bits in (4, -8))
-    bits = builder.binary("arith.addi", builder.cast("arith.bitcast", product, half.type), half)
-    product = builder.cast("arith.bitcast", builder.binary("arith.andi", bits, kept), wide)
+    kept = builder.constant(-8, vector_type("i64", a.lanes))
+    bits = builder.binary("arith.andi", builder.cast("arith.bitcast", product, kept.type), kept)
+    product = builder.cast("arith.bitcast", bits, wide)
     return builder.cast("arith.truncf", product, a.type)
 
 

@@ -89,7 +89,6 @@ class Update:
     def perform(self, pointer: Value, operand: Value, mask: Value | None = None) -> Value:
         """Update the elements at `pointer`, as many as `operand` has. Returns the old ones, or 0 in other lanes."""
         builder, element = self.builder, self.element
-        self.stripes.enter(pointer)
         builder.forget_reads()
         old = lane_memory.read(builder, pointer, element, operand.lanes, floor=builder.level, mask=mask)
         name = _OPERATIONS[self.kind]
@@ -102,7 +101,8 @@ class Update:
         return old
 
     def scalar(self, pointer: Value, values: list[Value]) -> Value:
-        """`perform` for one element, in the form that `atomics.each` takes."""
+        """`perform` for one element under its lock, in the form that `atomics.each` takes."""
+        self.stripes.enter(pointer)
         return self.perform(pointer, *values)
 
 
@@ -175,11 +175,11 @@ def update_tile(
                 keep(here, update.perform(pointer, operand, mask))
                 return []
 
-            def in_two_stripes() -> list[Value]:
+            def one_by_one() -> list[Value]:
                 each_lane(inner, here)
                 return []
 
-            builder.if_else(update.stripes.straddles(pointer, size), in_two_stripes, as_vector)
+            update.stripes.update(pointer, size, as_vector, one_by_one)
             return []
 
         evaluation.on_condition(run, point, closure(tile.inputs), emit)

@@ -90,13 +90,30 @@ class Stripes:
 
         return locked
 
-    def straddles(self, pointer: Value, size: int) -> Value:
-        """i1: `size` bytes from `pointer` on lie in two stripes, and this call takes locks."""
+    def update(
+        self,
+        pointer: Value,
+        size: int,
+        at_once: Callable[[], list[Value]],
+        one_by_one: Callable[[], list[Value]],
+    ) -> None:
+        """Emit `at_once`, which updates `size` bytes from `pointer` on; in a call that takes locks under that of their
+        stripe, or `one_by_one` instead where they lie in two.
+        """
         builder = self.builder
-        first = self._address(pointer)
-        last = builder.add(first, builder.i64(size - 1))
-        apart = builder.binary("arith.xori", first, last)
-        return builder.logical_and(builder.compare("uge", apart, builder.i64(STRIPE_BYTES)), self.condition)
+
+        def in_one_stripe() -> list[Value]:
+            self.enter(pointer)
+            return at_once()
+
+        def under_locks() -> list[Value]:
+            first = self._address(pointer)
+            last = builder.add(first, builder.i64(size - 1))
+            distance = builder.binary("arith.xori", first, last)
+            straddles = builder.compare("uge", distance, builder.i64(STRIPE_BYTES))
+            return builder.if_else(straddles, one_by_one, in_one_stripe)
+
+        builder.if_else(self.condition, under_locks, at_once)
 
     def fence(self) -> None:
         """Order the updates of a tile as its operation says, which the loads and stores do not."""
