@@ -28,7 +28,7 @@ from triton_porting_kit.compiler.loops.matmul.products import (
     converted,
     product_for,
 )
-from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, unrolled
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch, lines_ahead, steps_between
 from triton_porting_kit.compiler.loops.matmul.vector_kernels import RegisterBlock
 from triton_porting_kit.compiler.loops.tiles import lane_memory
@@ -180,7 +180,7 @@ def _multiply(
     element = types.storage(product.element)
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip), points=n // block.strip) as strips:
         b_column = builder.address(b_start, [builder.mul(strips.induction, apart)], b.element)
-        tile = _block(builder, product, block, c.element, b.strides[-2])
+        tile = _block(lowering, product, block, c.element, b)
         excess = _excess(builder, block, part, strips.induction, n)
         with builder.loop(zero, builder.i64(m), builder.i64(block.rows), points=m // block.rows) as rows:
             c_row = builder.address(
@@ -218,13 +218,14 @@ def _multiply(
 
 
 def _block(
-    builder: LoopBuilder, product: Product, block: Blocking, sums: str, pitch: int
+    lowering: Lowering, product: Product, block: Blocking, sums: str, b: Buffer
 ) -> RegisterBlock | TileBlock:
-    """The micro-kernel that multiplies one block of sums. B's row pitch is `pitch` units."""
+    """The micro-kernel that multiplies one block of sums by a packed `b`, or by several of its shape."""
+    builder, depth, pitch = lowering.builder, b.shape[-2], b.strides[-2]
     if isinstance(product, TileProduct):
         return TileBlock(builder, product.instruction, product.element, block, sums, pitch)
     assert isinstance(product, VectorProduct)
-    return RegisterBlock(builder, product, block, sums, pitch)
+    return RegisterBlock(builder, product, block, sums, pitch, unrolled(lowering.target, depth))
 
 
 def _less(builder: LoopBuilder, values: list[Value], excess: list[Value]) -> list[Value]:

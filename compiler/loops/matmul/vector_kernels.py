@@ -1,4 +1,4 @@
-"""Dots on a CPU's vector registers: each step loads one strip of B, and one unit of A per row of accumulators."""
+"""Dots on a CPU's vector registers: a step along K loads one strip of B, and one unit of A per row of accumulators."""
 
 from __future__ import annotations
 
@@ -14,17 +14,22 @@ from triton_porting_kit.compiler.loops.tiles import lane_memory
 class RegisterBlock:
     """Loads, multiplies and stores one block of accumulators."""
 
-    units = 1
-    """Units along K in one step."""
-
     def __init__(
-        self, builder: LoopBuilder, product: VectorProduct, block: Blocking, element: str, pitch: int
+        self,
+        builder: LoopBuilder,
+        product: VectorProduct,
+        block: Blocking,
+        element: str,
+        pitch: int,
+        units: int = 1,
     ) -> None:
         self._builder = builder
         self._product = product
         self._block = block
         self._element = element
         self._pitch = pitch  # row pitch of B, in units
+        self.units = units
+        """Units along K that one `step` multiplies."""
 
     def _read(self, pointer: Value, element: str, lanes: int) -> Value:
         return lane_memory.read(self._builder, pointer, element, lanes, floor=self._builder.level)
@@ -80,28 +85,35 @@ class RegisterBlock:
                 to = self._place(place, vector * block.lanes, self._element)
                 lane_memory.write(builder, to, values[row * block.vectors + vector])
 
-    def _row(self, b_column: Value, k: Value) -> list[Value]:
-        """The units of B in the block's columns for one step."""
+    def _row(self, b_column: Value, k: Value, step: int = 0) -> list[Value]:
+        """The units of B in the block's columns for the step that is `step` after `k`."""
         block, unit = self._block, self._product.unit
         start = self._builder.address(b_column, [self._builder.mul(k, self._builder.i64(self._pitch))], unit)
         return [
-            self._read(self._place(start, vector * block.lanes, unit), unit, block.lanes)
+            self._read(self._place(start, step * self._pitch + vector * block.lanes, unit), unit, block.lanes)
             for vector in range(block.vectors)
         ]
 
     def step(self, values: list[Value], a: Left, b_column: Value, k: Value) -> list[Value]:
-        """One step along K: adds its product to every accumulator."""
+        """`units` steps along K: adds their products to every accumulator."""
         builder, block, product = self._builder, self._block, self._product
-        b = self._row(b_column, k)
         element = types.storage(product.element)
         alignment = types.byte_size(product.element)
         a_start = builder.address(a.start, [builder.mul(k, a.step)], product.unit)
-        updated = []
-        for row in range(block.rows):
-            place = builder.address(a_start, [builder.mul(a.pitch, builder.i64(row))], element)
-            unit = lane_memory.read(builder, place, product.unit, 1, floor=builder.level, alignment=alignment)
-            unit = product.spread(builder, unit, block.lanes)
-            for vector in range(block.vectors):
-                accumulator = values[row * block.vectors + vector]
-                updated.append(product.multiply_add(builder, unit, b[vector], accumulator))
-        return updated
+        sums = list(values)
+        rows = [
+            builder.address(a_start, [builder.mul(a.pitch, builder.i64(row))], element)
+            for row in range(block.rows)
+        ]
+        for step in range(self.units):
+            b = self._row(b_column, k, step)
+            after = builder.mul(a.step, builder.i64(step))
+            for row, start in enumerate(rows):
+                place = builder.address(start, [after], product.unit)
+                unit = lane_memory.read(
+                    builder, place, product.unit, 1, floor=builder.level, alignment=alignment
+                )
+                unit = product.spread(builder, unit, block.lanes)
+                for index in range(row * block.vectors, (row + 1) * block.vectors):
+                    sums[index] = product.multiply_add(builder, unit, b[index % block.vectors], sums[index])
+        return sums
