@@ -137,3 +137,18 @@ def test_blocks_follow_the_caches(cpu: str, iterations: int, kept: int) -> None:
     assert of_a_program == (1 + iterations) * tile
     all_kept = loops.scratch_bytes - loops.cleared_bytes - of_a_program
     assert (kept << 10) - iterations * tile < all_kept <= kept << 10
+
+
+def test_an_iteration_that_fills_a_panel_alone_keeps_its_right_operand() -> None:
+    """Rows of half floats are widened and packed in every iteration; what is on their right, once for all programs."""
+    k, halves = (
+        2 * TARGET.caches.strip_bytes // (N * 4),
+        SIGNATURE | {"A": "*fp16", "B": "*fp16", "C": "*fp32"},
+    )
+    shape = {"FORM": "rows", "M": M, "N": N, "K": k, "SUMS": tl.float32}
+    found = native_functions.loops_of(products, halves, TARGET, **shape)
+    of_a_program = native_functions.scratch_of_a_program(found)
+    assert of_a_program == 4 * (M * k + M * N)
+    panel = 4 * k * N
+    kept = found.scratch_bytes - found.cleared_bytes - of_a_program
+    assert kept // panel == TARGET.caches.kept_bytes // panel
