@@ -6,12 +6,12 @@ that runs on another backend neither waits for them nor fails where they are mis
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit import on_demand
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
-from triton_porting_kit.records import dataclass
 from triton_porting_kit.toolchain import compat
 
 

@@ -83,7 +83,6 @@ def test_parts_do_not_import_each_other() -> None:
         "chips",
         "errors",
         "on_demand",
-        "records",
         "toolchain",
         "trust",
         "untrusted",

@@ -3,6 +3,7 @@ exports."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from triton_porting_kit.abi import block
@@ -29,7 +30,6 @@ from triton_porting_kit.compiler.loops.state import LOADS, WRITES, Grid, Origins
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import SourceLocation
-from triton_porting_kit.records import dataclass
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.npu.core import Window

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from triton_porting_kit.compiler.dialect import Trait, having
@@ -11,7 +11,6 @@ from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
-from triton_porting_kit.records import dataclass
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.lowering import Lowering

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
-
-from triton_porting_kit.records import dataclass
 
 from .poly import ONE, ZERO, Poly
 

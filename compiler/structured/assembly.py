@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit.compiler.dialect.operations import Map, Yield
@@ -15,7 +16,6 @@ from triton_porting_kit.compiler.ptx.errors import AssemblyError
 from triton_porting_kit.compiler.ptx.machine import Machine, check
 from triton_porting_kit.compiler.ptx.parser import Statement, parse
 from triton_porting_kit.compiler.ptx.values import Values, bits_of
-from triton_porting_kit.records import dataclass
 from triton_porting_kit.toolchain.mlir import ir
 
 from .diagnostics import fail

@@ -14,9 +14,9 @@ to weak, with what is carried instead of the tensor:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from triton_porting_kit.records import dataclass
 from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine, Pointer

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from triton_porting_kit.abi.intervals import within
-from triton_porting_kit.records import dataclass
 from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine, Promise, Shape

@@ -8,8 +8,7 @@ on pointers or on integers, makes no difference.
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from triton_porting_kit.records import dataclass
+from dataclasses import dataclass
 
 Monomial = tuple[int, ...]
 """Sorted ids of the scalars that are multiplied; the empty product is the constant term."""

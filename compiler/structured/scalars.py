@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
-
-from triton_porting_kit.records import dataclass
 
 from .poly import Poly
 

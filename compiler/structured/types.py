@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
+from dataclasses import dataclass
 from typing import Any
 
-from triton_porting_kit.records import dataclass
 from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Shape

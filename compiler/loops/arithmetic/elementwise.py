@@ -6,6 +6,8 @@ Arithmetic on narrower floats is done in f32 and rounded after each operation, a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from triton_porting_kit.compiler.dialect.operations import ClampF, FpToFp
 from triton_porting_kit.compiler.loops.arithmetic import functions, minifloats, shifts
 from triton_porting_kit.compiler.loops.arithmetic.divisions import INTEGER_DIVISIONS, division, quotient
@@ -15,7 +17,6 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.tiles.tensors import FUNCTION_COST
-from triton_porting_kit.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
-from triton_porting_kit.records import dataclass
 
 # e^r on |r| <= ln(2)/2: a minimax fit of the relative error (Lawson's algorithm), highest power first. Its last two
 # coefficients are 1.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from triton_porting_kit.compiler.dialect.operations import Access, Call
@@ -11,7 +11,6 @@ from triton_porting_kit.compiler.dialect.schema import all_of
 from triton_porting_kit.compiler.locations import parameter_name, source_location
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.errors import CompilationError, SourceLocation
-from triton_porting_kit.records import dataclass
 
 _ACCESSES = frozenset(cls.OPERATION_NAME for cls in all_of(Access))
 

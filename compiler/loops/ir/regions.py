@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from triton_porting_kit.compiler.loops.ir.values import Value
-from triton_porting_kit.records import dataclass
 
 Branch: TypeAlias = Callable[[], Sequence[Value]]
 """A branch of `LoopBuilder.if_else`: emits code, then returns the values to yield."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
@@ -27,7 +28,6 @@ from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor, closure
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
-from triton_porting_kit.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -110,12 +110,14 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
     caches = target.caches
     most = min(caches.strip_bytes // block.strip, caches.panel_bytes // max(rows, n))
     iterations = max(1, most // (size * depth))
-    if iterations < 2 and not in_place:
-        return None
-    left = lowering.scratch.allocate((rows, iterations * depth), product.unit)
     kept, room = None, None
     if (owner := dot.operands[1].owner) is not None and Load.isa(owner) and not is_fence(owner):
         kept, room = packed_cache(lowering, owner, iterations, iterations * depth * n * size) or (None, None)
+    if iterations < 2 and not in_place and kept is None:
+        return (
+            None  # as without a panel, each iteration would pack both operands, and read and write the sums
+        )
+    left = lowering.scratch.allocate((rows, iterations * depth), product.unit)
     if room is None:
         room = lowering.scratch.allocate((iterations * depth, n), product.unit).pointer
     excess = None

@@ -10,6 +10,7 @@ always packs anew.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import Load
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -22,7 +23,6 @@ from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Point
-from triton_porting_kit.records import dataclass
 
 NOTHING = 0
 """The address of an empty entry. Scratch is cleared, so all entries start empty."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -23,7 +24,6 @@ from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles.transposed import turned
-from triton_porting_kit.records import dataclass
 
 
 class Panels(dict[Operation, "Panel"]):

@@ -27,6 +27,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import (
     Point,
     Tensor,
     closure,
+    is_operation,
 )
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 from triton_porting_kit.compiler.loops.tiles.transposed import (
@@ -139,9 +140,18 @@ class Interleaved(Product):
 
     unit = "i32"
     lanes = 16
+    rounds = False
+    """Whether an instruction rounds f32 to `element`, which takes denormals as zero, as the product does."""
 
     def left(self, tensor: Tensor) -> Tensor:
-        return converted(tensor.buffer or tensor, self.element)
+        return self._factor(tensor)
+
+    def _factor(self, tensor: Tensor) -> Tensor:
+        """A factor in the type that it is packed in."""
+        held = tensor.buffer or tensor
+        if self.rounds and is_operation(held, "arith.truncf") and held.operands[0].element == "f32":
+            return Elementwise(held.shape, held.element, held.operands, _rounded)
+        return converted(held, self.element)
 
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
         tensor = self.left(tensor)
@@ -181,7 +191,7 @@ class Interleaved(Product):
         self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
     ) -> Buffer:
         builder = lowering.builder
-        tensor = converted(tensor.buffer or tensor, self.element)
+        tensor = self._factor(tensor)
         *batch, k, n = tensor.shape
         packed = place or lowering.scratch.allocate((*batch, k // self.count, n), self.unit)
         kept = lowering.plan(operation, tensor.shape, [tensor])
@@ -225,6 +235,7 @@ class Bfloat16Pairs(Interleaved, VectorProduct):
     count = 2
     elements = ("bf16", *types.FLOAT8)
     """The types whose values bf16 represents exactly."""
+    rounds = True
 
     def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
         return _sum_of_products(builder, "avx512bf16.dpbf16ps.512", vector_type("bf16", 2 * c.lanes), a, b, c)
@@ -265,6 +276,9 @@ class Bfloat16Tiles(TileProduct):
     count = 2
     instruction = "tdpbf16ps"
 
+    def __init__(self, *, rounds: bool) -> None:
+        self.rounds = rounds
+
 
 class ByteTiles(TileProduct):
     """AMX's TDPBSSD, of signed bytes."""
@@ -289,7 +303,7 @@ def product_for(target: CpuTarget, left: str, right: str, shape: tuple[int, int,
     elements, (_, n, k) = {left, right}, shape
     found: list[Interleaved] = []
     if work == "f32" and elements <= {*Bfloat16Pairs.elements}:
-        found += [Bfloat16Tiles()] if target.multiplies_bf16_tiles else []
+        found += [Bfloat16Tiles(rounds=target.multiplies_bf16_pairs)] if target.multiplies_bf16_tiles else []
         found += [Bfloat16Pairs()] if target.multiplies_bf16_pairs else []
     elif work == "i32" and elements == {ByteQuads.element}:
         found += [ByteTiles()] if target.multiplies_byte_tiles else []
@@ -317,6 +331,13 @@ def _sum_of_products(
         f"({c.type}, {operands}, {operands}) -> {c.type}"
     )
     return builder.pure(text, c.type, (c, left, right))
+
+
+def _rounded(builder: LoopBuilder, values: list[Value]) -> Value:
+    """f32 rounded to bf16 by AVX512-BF16's VCVTNEPS2BF16, which LLVM emits for this cast; held as bits."""
+    (value,) = values
+    narrow = builder.cast("arith.truncf", value, vector_type("bf16", value.lanes))
+    return builder.cast("arith.bitcast", narrow, vector_type(types.register("bf16"), value.lanes))
 
 
 def converted(tensor: Tensor, element: str) -> Tensor:

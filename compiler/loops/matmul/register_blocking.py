@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.target import CpuTarget
-from triton_porting_kit.records import dataclass
 
 UNROLLED = 4
 """Most steps along K in one iteration of the innermost loop."""

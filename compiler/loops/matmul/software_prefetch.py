@@ -11,6 +11,7 @@ faults.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
@@ -26,7 +27,6 @@ from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
-from triton_porting_kit.records import dataclass
 
 LINE = 64
 """Bytes of a cache line."""

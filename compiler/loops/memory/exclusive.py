@@ -12,6 +12,7 @@ wait for whoever reads what it prints.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from triton_porting_kit.abi import kernel as abi
@@ -28,7 +29,6 @@ from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import is_consecutive, locate_explicit, run_of_offsets
 from triton_porting_kit.compiler.loops.tiles.run_width import lanes_in_run
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor, closure
-from triton_porting_kit.records import dataclass
 
 _ATOMIC = {AtomicRmw.OPERATION_NAME, AtomicCas.OPERATION_NAME, AtomicPoll.OPERATION_NAME}
 _WAITS = {AtomicPoll.OPERATION_NAME, Print.OPERATION_NAME, "scf.while"}

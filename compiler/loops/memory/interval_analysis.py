@@ -7,13 +7,12 @@ bounds. What a rule assumes (a divisor above zero, a value that fits its type) b
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from triton_porting_kit.compiler.dialect.operations import ProgramId
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import Scatter, Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -26,7 +27,6 @@ from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import cost
 from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Point, Tensor, closure
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis
-from triton_porting_kit.records import dataclass
 
 NON_TEMPORAL_BYTES = 1 << 25
 """The least bytes written by a launch that uses non-temporal stores: the size of a large last-level cache."""

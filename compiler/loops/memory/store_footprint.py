@@ -6,6 +6,8 @@ first to its last element.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
@@ -15,7 +17,6 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import ordered
 from triton_porting_kit.compiler.loops.memory.interval_analysis import Polynomial, Ranges, plus
 from triton_porting_kit.compiler.loops.state import is_fence
-from triton_porting_kit.records import dataclass
 
 MOST = 4
 """Most stores to follow."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import Gather as GatherOp
 from triton_porting_kit.compiler.dialect.operations import Scatter, Store, StructuredAccess
@@ -14,7 +15,6 @@ from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import scatter_explicit
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
-from triton_porting_kit.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -18,7 +18,6 @@ from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.runs import Run, uniform
 from triton_porting_kit.compiler.loops.tiles.tensors import GATHER_COST, MEMORY_COST, Point, Tensor
-from triton_porting_kit.records import dataclass
 
 NOWHERE: AbstractContextManager[None] = nullcontext()
 """A context in which emitted lines get no source line of the kernel."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from triton_porting_kit.compiler.dialect.npu import NpuAnnounce
@@ -11,7 +11,6 @@ from triton_porting_kit.compiler.loops.state import DEFERRED
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import cost
 from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Tensor
-from triton_porting_kit.records import dataclass
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder

@@ -5,11 +5,12 @@ The stack may have holes in its lower part.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer
-from triton_porting_kit.records import dataclass
 
 
 class Stack:

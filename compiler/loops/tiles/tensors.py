@@ -7,6 +7,7 @@ element-wise operations fuse into the consumer's loop. A `Buffer` is different: 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,7 +16,6 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.runs import DIVIDES, RULES, UNIFORM, Run, uniform
-from triton_porting_kit.records import dataclass
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.ir.program import Def

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget, codegen
+from triton_porting_kit.compiler.loops.matmul.register_blocking import UNROLLED
 from triton_porting_kit.compiler.loops.tiles.scratch import Stack
 
 TARGET = CpuTarget.named("cascadelake")
@@ -95,23 +96,23 @@ def test_panels_stay_in_the_caches(shape: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("form", ["rows", "masked", "columns"])
 def test_the_multiplication_is_there_once(form: str) -> None:
-    """A step along K of four rows by four vectors; and two steps of the sums of B's four."""
+    """Four steps along K of four rows by four vectors; and two steps of the sums of B's four."""
     ir = codegen.lower_to_llvm_ir(loops(form, M, N, K).text)
     text = codegen.emit_assembly(ir, TARGET)
-    assert len(re.findall(r"\tvpdpbusd\t", text)) <= 16 + 4 * 2
+    assert len(re.findall(r"\tvpdpbusd\t", text)) <= UNROLLED * 16 + 4 * 2
 
 
 def test_an_operand_in_place_is_read_by_what_makes_it_positive() -> None:
     ir = codegen.lower_to_llvm_ir(loops("rows", M, N, K).text)
     text = codegen.emit_assembly(ir, TARGET)
-    assert len(re.findall(r"\tvpxord\t.*1to16", text)) == 4
+    assert len(re.findall(r"\tvpxord\t.*1to16", text)) == UNROLLED * 4
 
 
 def test_one_operand_for_both_sides() -> None:
     text = native_functions.loops_of(
         sample_loops.product, {"X": "*fp32", "O": "*fp32", "n": "i32"}, TARGET, B=32
     ).text
-    assert text.count("math.fma") == 8 * 2
+    assert text.count("math.fma") == UNROLLED * 8 * 2
 
 
 @pytest.mark.parametrize(
@@ -120,14 +121,14 @@ def test_one_operand_for_both_sides() -> None:
         ("znver2", 8, 512),
         ("znver3", 8, 512),
         ("znver4", 4, 1024),
-        ("znver5", 6, 1024),
-        ("sapphirerapids", 6, 2048),
+        ("znver5", 8, 1024),
+        ("sapphirerapids", 8, 2048),
         ("neoverse-v2", 16, 2048),
     ],
 )
 def test_blocks_follow_the_caches(cpu: str, iterations: int, kept: int) -> None:
-    """So many iterations of 32 x 32 floats wait that a strip of B takes half of L1, and as many KiB are kept as
-    L2 has, in whole panels."""
+    """So many iterations of 32 x 32 floats wait that a strip of B takes half of L1, or 32 of 48 KiB; and as many KiB are
+    kept as L2 has, in whole panels."""
     loops = native_functions.loops_of(
         sample_loops.product, {"X": "*fp32", "O": "*fp32", "n": "i32"}, CpuTarget.named(cpu), B=32
     )
@@ -136,3 +137,18 @@ def test_blocks_follow_the_caches(cpu: str, iterations: int, kept: int) -> None:
     assert of_a_program == (1 + iterations) * tile
     all_kept = loops.scratch_bytes - loops.cleared_bytes - of_a_program
     assert (kept << 10) - iterations * tile < all_kept <= kept << 10
+
+
+def test_an_iteration_that_fills_a_panel_alone_keeps_its_right_operand() -> None:
+    """Rows of half floats are widened and packed in every iteration; what is on their right, once for all programs."""
+    k, halves = (
+        2 * TARGET.caches.strip_bytes // (N * 4),
+        SIGNATURE | {"A": "*fp16", "B": "*fp16", "C": "*fp32"},
+    )
+    shape = {"FORM": "rows", "M": M, "N": N, "K": k, "SUMS": tl.float32}
+    found = native_functions.loops_of(products, halves, TARGET, **shape)
+    of_a_program = native_functions.scratch_of_a_program(found)
+    assert of_a_program == 4 * (M * k + M * N)
+    panel = 4 * k * N
+    kept = found.scratch_bytes - found.cleared_bytes - of_a_program
+    assert kept // panel == TARGET.caches.kept_bytes // panel

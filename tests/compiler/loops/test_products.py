@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget, codegen
+from triton_porting_kit.compiler.loops.matmul.register_blocking import UNROLLED
 
 CASCADE_LAKE = CpuTarget.named("cascadelake")
 
@@ -51,6 +52,37 @@ def test_instructions(
 def test_a_block_of_byte_sums_stays_in_registers() -> None:
     text = assembly(BYTES, (64, 64, 64), CASCADE_LAKE)
     loop = text[text.index("vpdpbusd", text.index("vpsubd")) :]
-    # A step along K of four rows by four vectors, with four vectors of B and four numbers of A.
-    assert loop.count("vpdpbusd") == 16
-    assert loop.count("vpbroadcastd") <= 4
+    # Steps along K of four rows by four vectors, with four vectors of B and four numbers of A each.
+    assert loop.count("vpdpbusd") == UNROLLED * 16
+    assert loop.count("vpbroadcastd") <= UNROLLED * 4
+
+
+@triton.jit
+def product_of_weights(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    weights = tl.exp2(tl.load(a + m * K + k[None, :]))
+    right = tl.load(b + k[:, None] * N + n)
+    tl.store(c + m * N + n, tl.dot(weights.to(tl.bfloat16), right))
+
+
+SAPPHIRE_RAPIDS = CpuTarget.named("sapphirerapids")
+
+
+@pytest.mark.parametrize(
+    ("target", "rounds"),
+    [
+        (SAPPHIRE_RAPIDS, True),
+        (SAPPHIRE_RAPIDS.with_features("-avx512bf16"), False),
+        (CpuTarget.named("znver4"), True),
+        (CASCADE_LAKE, False),
+    ],
+    ids=["tiles", "tiles without pairs", "pairs", "neither"],
+)
+def test_factors_are_rounded_by_an_instruction_that_treats_denormals_alike(
+    target: CpuTarget, rounds: bool
+) -> None:
+    signature = {"a": "*fp32", "b": "*bf16", "c": "*fp32"}
+    loops = native_functions.loops_of(product_of_weights, signature, target, M=32, N=32, K=32)
+    text = codegen.emit_assembly(codegen.lower_to_llvm_ir(loops.text), target)
+    assert ("\tvcvtne" in text) == rounds
+    assert "truncsfbf" not in text

@@ -6,7 +6,7 @@ import pytest
 
 from triton_porting_kit.compiler import CpuTarget
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.matmul.register_blocking import blocking
+from triton_porting_kit.compiler.loops.matmul.register_blocking import blocking, unrolled
 
 WIDE = CpuTarget("x86_64-unknown-linux-gnu", "skylake-avx512", frozenset({"avx", "avx2", "avx512f"}))
 NARROW = CpuTarget("x86_64-unknown-linux-gnu", "haswell", frozenset({"avx", "avx2"}))
@@ -24,3 +24,19 @@ def test_blocks_tile_the_result_and_fit_the_registers(
     assert n % block.strip == 0
     assert block.lanes * types.byte_size(element) <= target.vector_bytes
     assert block.rows * block.vectors + block.vectors + 1 <= target.vector_registers
+
+
+@pytest.mark.parametrize(
+    ("target", "depth", "steps"),
+    [
+        (WIDE, 32, 4),
+        (WIDE, 2, 2),
+        (WIDE, 7, 1),
+        (NARROW, 32, 1),
+        (PLAIN, 32, 1),
+        (CpuTarget.portable(64), 32, 1),
+    ],
+    ids=["avx512", "avx512 of two steps", "avx512 of seven", "avx2", "sse2", "c++"],
+)
+def test_steps_without_a_branch(target: CpuTarget, depth: int, steps: int) -> None:
+    assert unrolled(target, depth) == steps
