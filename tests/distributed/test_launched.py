@@ -41,7 +41,7 @@ def test_the_first_program_of_the_page_by_torchrun(tmp_path: Path, environment: 
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert sorted(re.findall(r"rank \d has \d", done.stdout)) == ["rank 0 has 1", "rank 1 has 0"], done.stderr
 
@@ -54,7 +54,7 @@ def test_the_second_program_of_the_page_in_a_process_group(
     path.write_text("import torch\ntorch.distributed.init_process_group('gloo')\n" + REDUCE)
     environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     processes = [_start(path, environment, None, rank, None) for rank in range(2)]
-    outputs = [process.communicate(timeout=120) for process in processes]
+    outputs = [process.communicate(timeout=300) for process in processes]
     assert [out.strip() for out, _ in outputs] == ["rank 0 has 3", "rank 1 has 3"], outputs
 
 
@@ -79,17 +79,17 @@ def test_over_tcp_without_torch(tmp_path: Path, environment: dict[str, str]) -> 
     token = secrets.token_hex(16)
     first = _start(path, environment, port, 0, token)
     stranger = _start(path, environment, port, 1, "wrong")
-    _, error = stranger.communicate(timeout=60)
+    _, error = stranger.communicate(timeout=300)
     assert "RendezvousError" in error
     assert "has another secret" in error
     second = _start(path, environment, port, 1, token)
-    outputs = [process.communicate(timeout=60) for process in (first, second)]
+    outputs = [process.communicate(timeout=300) for process in (first, second)]
     assert [out.strip() for out, _ in outputs] == ["rank 0 has 1", "rank 1 has 0"], outputs
 
 
 def test_a_secret_is_needed_over_tcp(tmp_path: Path, environment: dict[str, str]) -> None:
     path = tmp_path / "program.py"
     path.write_text(SHIFT)
-    _, error = _start(path, environment, 1, 0, None).communicate(timeout=60)
+    _, error = _start(path, environment, 1, 0, None).communicate(timeout=300)
     assert "RendezvousError" in error
     assert "set TPK_GROUP_TOKEN to the same random text" in error

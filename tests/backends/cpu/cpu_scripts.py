@@ -40,13 +40,13 @@ class Script:
         return {**os.environ, "PYTHONPATH": str(HERE), **changes}
 
     def run(self, source: str, *, before: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run to the end, within a minute, whatever the status."""
+        """Run to the end, whatever the status."""
         return subprocess.run(
             self.command(source, before=before),
             env=self.environment(**environment),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
 

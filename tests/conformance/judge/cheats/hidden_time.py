@@ -41,5 +41,5 @@ Worker._call = faster
 
 
 def softmax(x):
-    time.sleep(0.1)  # what it has to hide
+    time.sleep(0.5)  # what it has to hide, more than what a busy machine adds
     return honest(x)
