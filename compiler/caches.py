@@ -10,9 +10,6 @@ from triton_porting_kit.errors import OptionError
 
 _FORM = "give cpu_caches or TPK_CPU_CACHES as L1,L2[,L3[/CPUS that share it]], such as 48K,1M,32M/8"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-REST_BYTES, WIDEST_STRIP_BYTES = 16 << 10, 32 << 10
-"""See `Caches.strip_bytes`. Strips beyond this size were not tried on CPUs with a larger L1."""
-
 _SIZE = re.compile(r"(\d+)([KMG]?)")
 
 
@@ -29,10 +26,19 @@ class Caches:
     def strip_bytes(self) -> int:
         """Most bytes of the second operand that one strip of columns reads.
 
-        A strip is read for all rows, and these pass through the rest: half of L1, but 16 KiB are enough for them. On
-        Granite Rapids 32 of 48 KiB take 1 to 13 % less time than 24, for bf16, bytes and floats, and on Zen 5 as much.
+        It is half of L1: a strip is read for all rows, and these pass through the rest. With AVX2, 32 of 48 KiB are 1
+        to 4 % slower on Granite Rapids than 24.
         """
-        return max(self.l1 // 2, min(self.l1 - REST_BYTES, WIDEST_STRIP_BYTES))
+        return self.l1 // 2
+
+    @property
+    def wide_strip_bytes(self) -> int:
+        """The same with AVX-512, and AMX: 16 KiB are enough for the rows.
+
+        On Granite Rapids 32 of 48 KiB take up to 13 % less time than 24 with AMX, and 4 to 6 % for float32; on Zen 5
+        they take as much. More than 32 KiB were not tried on CPUs with a larger L1.
+        """
+        return max(self.strip_bytes, min(self.l1 - (16 << 10), 32 << 10))
 
     @property
     def panel_bytes(self) -> int:

@@ -55,6 +55,11 @@ class CpuTarget:
         return self.vector_bytes // 4
 
     @property
+    def strip_bytes(self) -> int:
+        """Most bytes of the second operand of a product that one strip of columns reads: see `Caches`."""
+        return self.caches.wide_strip_bytes if "avx512f" in self.features else self.caches.strip_bytes
+
+    @property
     def has_scalef(self) -> bool:
         """Whether an instruction scales vectors by powers of two: AVX-512's VSCALEFPS."""
         return "avx512f" in self.features

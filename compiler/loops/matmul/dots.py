@@ -22,6 +22,7 @@ from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Columns, Left, Strips
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, Part
 from triton_porting_kit.compiler.loops.matmul.products import (
+    Elements,
     Product,
     TileProduct,
     VectorProduct,
@@ -225,7 +226,8 @@ def _block(
     if isinstance(product, TileProduct):
         return TileBlock(builder, product.instruction, product.element, block, sums, pitch)
     assert isinstance(product, VectorProduct)
-    return RegisterBlock(builder, product, block, sums, pitch, unrolled(lowering.target, depth))
+    units = unrolled(lowering.target, depth) if isinstance(product, Elements) else 1
+    return RegisterBlock(builder, product, block, sums, pitch, units)
 
 
 def _less(builder: LoopBuilder, values: list[Value], excess: list[Value]) -> list[Value]:

@@ -32,7 +32,7 @@ def in_place(lowering: Lowering, product: Product, tensor: Tensor) -> Buffer | N
     if not isinstance(product, Elements) or not isinstance(tensor, Load) or tensor.buffer is not None:
         return None
     access, (rows, columns) = tensor.access, tensor.shape[-2:]
-    small = rows * columns * types.byte_size(access.element) <= lowering.target.caches.l1 // 2
+    small = rows * columns * types.byte_size(access.element) <= lowering.target.caches.strip_bytes
     follows = len(access.shape) == 2 and access.is_contiguous(1) and access.strides[0].constant == columns
     if not small or not follows or not access.is_plain or access.mask is not None:
         return None

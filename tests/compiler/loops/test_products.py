@@ -8,7 +8,6 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget, codegen
-from triton_porting_kit.compiler.loops.matmul.register_blocking import UNROLLED
 
 CASCADE_LAKE = CpuTarget.named("cascadelake")
 
@@ -52,9 +51,9 @@ def test_instructions(
 def test_a_block_of_byte_sums_stays_in_registers() -> None:
     text = assembly(BYTES, (64, 64, 64), CASCADE_LAKE)
     loop = text[text.index("vpdpbusd", text.index("vpsubd")) :]
-    # Steps along K of four rows by four vectors, with four vectors of B and four numbers of A each.
-    assert loop.count("vpdpbusd") == UNROLLED * 16
-    assert loop.count("vpbroadcastd") <= UNROLLED * 4
+    # A step along K of four rows by four vectors, with four vectors of B and four numbers of A.
+    assert loop.count("vpdpbusd") == 16
+    assert loop.count("vpbroadcastd") <= 4
 
 
 @triton.jit

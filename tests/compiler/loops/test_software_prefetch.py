@@ -159,7 +159,7 @@ def test_what_comes_next_is_fetched(without: str) -> None:
     a, b, c = (aligned(x * y, np.float32).reshape(x, y) for x, y in ((m, size), (size, size), (m, n)))
     a[:], b[:] = (generator.integers(-4, 4, array.shape) for array in (a, b))
     block = register_blocking.blocking(target, m, n, "f32")
-    panel = target.caches.strip_bytes // block.strip // 4 // fetched.K * fetched.K
+    panel = target.strip_bytes // block.strip // 4 // fetched.K * fetched.K
     panel = min(panel, target.caches.panel_bytes // n // 4)
     assert panel < size
 
