@@ -18,15 +18,14 @@ from triton_porting_kit.compiler.loops.handlers import HANDLERS
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
-from triton_porting_kit.compiler.loops.ir.program import Program, read_program, walk
+from triton_porting_kit.compiler.loops.ir.program import Block, Program, read_program, walk
 from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.memory import exclusive, non_temporal
-from triton_porting_kit.compiler.loops.memory.checking import BOUNDS_ALIGNMENT, Checks
+from triton_porting_kit.compiler.loops.memory import non_temporal
 from triton_porting_kit.compiler.loops.memory.joined_stores import joined_stores
 from triton_porting_kit.compiler.loops.memory.non_temporal import NonTemporal
-from triton_porting_kit.compiler.loops.state import LOADS, WRITES, Grid, Origins, Rules
+from triton_porting_kit.compiler.loops.state import ATOMIC, LOADS, WRITES, Grid, Origins, Rules
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import SourceLocation
@@ -103,7 +102,7 @@ def lower_to_loops(
     # Only a kernel that accesses memory can crash.
     notes_program = notes_program and any(op.name in LOADS or op.name in WRITES for op in walk(program.body))
     note = lowering.scratch.keep(types.byte_size("i64")) if notes_program else None
-    told = exclusive.prepare(lowering, program.body, wanted=runs_alone)
+    told = _tell_when_alone(lowering, program.body, wanted=runs_alone)
     lowering.part(NonTemporal).allowed = non_temporal.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args, check_memory=check_memory)
     counted = counts if check_memory else counts[: _axes(program)]
@@ -116,7 +115,7 @@ def lower_to_loops(
     cleared_bytes = lowering.scratch.cleared.size
     scratch_bytes = lowering.scratch.size
     numbers = {}
-    if isinstance(lowering.checks, Checks):
+    if lowering.checks is not None:
         numbers[abi.ARGUMENT_BYTES] = lowering.checks.argument_bytes
     if note is not None:  # the kept part is last in scratch, and this is its first entry
         numbers[abi.PROGRAM] = scratch_bytes - lowering.scratch.kept.size
@@ -202,6 +201,15 @@ def _begin_on_chip(lowering: Lowering, window: Window, programs: tuple[Value, Va
     lowering.part(Core).programs = programs
 
 
+def _tell_when_alone(lowering: Lowering, body: Block, *, wanted: bool) -> dict[str, int]:
+    """Constants for the host, if other threads' updates without locks could disturb the kernel: see `exclusive`."""
+    if not any(operation.name in ATOMIC or operation.is_volatile for operation in walk(body)):
+        return {}
+    from triton_porting_kit.compiler.loops.memory import exclusive  # few kernels need it
+
+    return exclusive.prepare(lowering, body, wanted=wanted)
+
+
 def _read_arguments(
     builder: LoopBuilder, lowering: Lowering, program: Program, args: Value, *, check_memory: bool
 ) -> list[int]:
@@ -221,6 +229,8 @@ def _read_arguments(
             pointers.append(offset)
             named.append((name, value))
     if check_memory:
+        from triton_porting_kit.compiler.loops.memory.checking import BOUNDS_ALIGNMENT, Checks
+
         lowering.uses.checked = True
         lowering.checks = Checks(lowering, named, args, block.round_up(end, BOUNDS_ALIGNMENT))
     return pointers

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from triton_porting_kit.compiler.dialect import Trait, having
+from triton_porting_kit.compiler.dialect.operations import AtomicCas, AtomicPoll, AtomicRmw
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.access import Access
@@ -21,6 +22,7 @@ DEFERRED = having(Trait.DEFERRABLE)
 MOVABLE = having(Trait.MOVABLE)
 WRITES = having(Trait.WRITES)
 LOADS = having(Trait.READS) - WRITES
+ATOMIC = frozenset(cls.OPERATION_NAME for cls in (AtomicCas, AtomicPoll, AtomicRmw))
 
 SILENT = having(Trait.TERMINATOR) | having(Trait.POSITION)
 """Operations whose lowering needs no comment in the artefact."""
@@ -51,6 +53,9 @@ class EarlyStores(dict[Operation, Value]):
 
 class AccessChecks(Protocol):
     """Checks accesses against the bounds of the arguments, in checked mode."""
+
+    argument_bytes: int
+    """Of the argument block, with the bounds."""
 
     def structured(self, operation: Operation, access: Access) -> None: ...
     def explicit(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from triton_porting_kit.abi import kernel as abi
-from triton_porting_kit.compiler.dialect.operations import AtomicCas, AtomicPoll, AtomicRmw, Print
+from triton_porting_kit.compiler.dialect.operations import AtomicPoll, AtomicRmw, Print
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import narrow, widen
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
@@ -30,7 +30,6 @@ from triton_porting_kit.compiler.loops.tiles.explicit import is_consecutive, loc
 from triton_porting_kit.compiler.loops.tiles.run_width import lanes_in_run
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor, closure
 
-_ATOMIC = {AtomicRmw.OPERATION_NAME, AtomicCas.OPERATION_NAME, AtomicPoll.OPERATION_NAME}
 _WAITS = {AtomicPoll.OPERATION_NAME, Print.OPERATION_NAME, "scf.while"}
 
 _OPERATIONS = {
@@ -48,13 +47,12 @@ class Exclusive:
 
 
 def prepare(lowering: Lowering, body: Block, *, wanted: bool) -> dict[str, int]:
-    """Read what the host says in scratch. Returns the constants that tell the host where, by symbol suffix: an offset
-    in bytes; -1 if the kernel has no use for it; nothing if the kernel has no operations that other threads' updates
-    without locks could disturb.
+    """Read what the host says in scratch, in a kernel with operations that updates without locks could disturb.
+
+    Returns the constants that tell the host where, by symbol suffix: an offset in bytes; -1 if the kernel has no use
+    for it.
     """
     operations = [*walk(body)]
-    if not any(operation.name in _ATOMIC or operation.is_volatile for operation in operations):
-        return {}
     suits = any(AtomicRmw.isa(operation) and _suits(AtomicRmw(operation)) for operation in operations)
     if not (wanted and suits) or any(operation.name in _WAITS for operation in operations):
         return {abi.EXCLUSIVE: -1}
