@@ -43,25 +43,6 @@ def test_loading_leaves_the_collector_as_it_was(collects: bool) -> None:
         (gc.enable if before else gc.disable)()
 
 
-def test_what_is_loaded_is_old() -> None:
-    code = """
-import gc
-from triton_porting_kit import on_demand
-new = []
-on_demand.load("compiler.ttir")
-assert gc.isenabled() and gc.get_freeze_count() == 0
-assert any(item is new for item in gc.get_objects(generation=2))
-new = []
-on_demand.load("compiler.ttir")
-assert not any(item is new for item in gc.get_objects(generation=2)), "nothing was loaded"
-gc.freeze()
-on_demand.load("compiler.structured")
-assert gc.get_freeze_count() > 0, "the program's own"
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 def test_a_small_kernel_needs_neither_products_nor_ptx() -> None:
     code = """
 import sys

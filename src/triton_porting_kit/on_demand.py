@@ -51,18 +51,13 @@ def load(*modules: str) -> None:
     """Import modules below ``triton_porting_kit`` without collecting garbage meanwhile.
 
     Imports make many objects and hardly any garbage, and a collection looks at everything that the process has
-    imported: 30 ms after ``import triton``. Even the first collection of new objects alone would take 3 ms, so they are
-    old afterwards.
+    imported: 30 ms after ``import triton``.
     """
-    names = [name for module in modules if (name := f"triton_porting_kit.{module}") not in sys.modules]
     collects = gc.isenabled()
     gc.disable()
     try:
-        for name in names:
-            importlib.import_module(name)
+        for module in modules:
+            importlib.import_module(f"triton_porting_kit.{module}")
     finally:
         if collects:
-            if names and not gc.get_freeze_count():  # else the program has frozen objects itself
-                gc.freeze()
-                gc.unfreeze()  # to the oldest generation
             gc.enable()
