@@ -62,17 +62,17 @@ def test_what_is_no_shared_object_is_refused(chip: Chip, build: Callable[..., by
     assert "ABI 1, this chip runs 3" in why_refused(chip, build("const int tpk_host_abi_version = 1;"))
     undefined = build(text + "void some_missing_routine(void); void f(void) { some_missing_routine(); }")
     assert "some_missing_routine" in why_refused(chip, undefined)
-    for crash, words in (
+    crashes = (
         ("raise(SIGSEGV);", "SIGSEGV"),
         ("__builtin_trap();", "SIGILL" if platform.machine() == "x86_64" else "SIGTRAP"),
         ("for (volatile int i = 0;; ++i);", "does not end within 2 seconds"),
         ("_exit(0);", "ends the process"),
         ("_exit(5);", "ends the process"),
-    ):
-        constructor = f"__attribute__((constructor)) static void f(void) {{ {crash} }}"
-        assert words in why_refused(
-            chip, build(f"#include <signal.h>\n#include <unistd.h>\n{text}\n{constructor}")
-        ), crash
+    )
+    for when, (crash, words) in [*(("constructor", each) for each in crashes), ("destructor", crashes[0])]:
+        function = f"__attribute__(({when})) static void f(void) {{ {crash} }}"
+        library = build(f"#include <signal.h>\n#include <unistd.h>\n{text}\n{function}")
+        assert words in why_refused(chip, library), (when, crash)
     assert chip.load(kernels)
 
 

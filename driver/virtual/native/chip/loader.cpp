@@ -43,8 +43,8 @@ int memoryFile(const std::string &image) {
   return descriptor;
 }
 
-// Loads the file in a separate process first. The dynamic linker trusts its input, and a damaged file may
-// make it crash or loop forever.
+// Loads and unloads the file in a separate process first. The dynamic linker trusts its input, and a damaged
+// file may make it crash or loop forever.
 void tryOut(const char *path) {
   // Shared with that process only.
   static auto *tried = static_cast<std::atomic<bool> *>(
@@ -65,7 +65,8 @@ void tryOut(const char *path) {
     rlimit seconds{TrialSeconds, TrialSeconds};
     setrlimit(RLIMIT_CPU, &seconds);
     alarm(PatienceSeconds);
-    dlopen(path, RTLD_NOW | RTLD_LOCAL); // it will report the error again
+    if (void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)) // else it will report the error again
+      dlclose(handle);                                      // which runs code of the file, too
     *tried = true;
     _exit(0);
   }
