@@ -16,7 +16,7 @@ from .kinds_picture import NAME, picture
 from .measure import OURS
 from .plots import MACHINE
 from .report import bar_text, verdict
-from .rows import BEST, COMPILED, EAGER
+from .rows import BEST, COMPILED, EAGER, MEAN
 
 RELEASES = ("triton", "torch")
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,8 +31,9 @@ def machine_section(results: Results) -> Iterator[str]:
     if about.get("note"):
         yield f"**{about['note']}**\n"
     yield f"Measured by `{about['command']}`.\n"
-    if "others" in about:
-        yield f"All other figures: measured by `{about['others']['command']}` on {about['others']['date']}.\n"
+    source = about
+    while source := source.get("others"):
+        yield f"Figures that this does not measure: `{source['command']}` on {source['date']}.\n"
     releases = ", ".join(f"{name} {release}" for name, release in about["versions"].items() if release)
     yield from table(
         ("", ""),
@@ -150,7 +151,7 @@ def workload_section(results: Results, title: str = "## What models do") -> Iter
                 ),
             ]
         )
-    bars = {bar_text(f) for f in found if f.bar is not None and f.name != "geometric mean"}
+    bars = {bar_text(f) for f in found if f.bar is not None and f.name != MEAN}
     counts = " / ".join(map(str, threads))
     heads = [f"{BEST}, {count} thread{'s' * (count > 1)}" for count in threads]
     yield from table(
@@ -158,7 +159,7 @@ def workload_section(results: Results, title: str = "## What models do") -> Iter
     )
     yield (
         f"Target: {', '.join(sorted(bars))} each; geometric mean "
-        + "".join(sorted({bar_text(f) for f in found if f.name == "geometric mean"}))
+        + "".join(sorted({bar_text(f) for f in found if f.name == MEAN}))
         + ".\n"
     )
     missed = [f.name for f in found if f.column == BEST and f.met is False]

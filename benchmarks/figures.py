@@ -159,7 +159,7 @@ class Results:
         places = {figure.key: place for place, figure in enumerate(others.figures)}
         figures = [*self.figures, *(figure for figure in others.figures if figure.key not in known)]
         figures.sort(key=lambda figure: places.get(figure.key, len(places)))
-        source = {name: others.about[name] for name in ("command", "date")}
+        source = {name: others.about[name] for name in ("command", "date", "others") if name in others.about}
         return Results({**self.about, "others": source}, tuple(figures))
 
     def write(self, path: Path) -> None:

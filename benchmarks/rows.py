@@ -10,6 +10,7 @@ from triton_porting_kit.kernels.cases import Case
 
 EAGER, COMPILED = "torch", "torch.compile"
 BEST = "torch's best / ours"
+MEAN = "geometric mean"
 WORKLOAD_BAR, WORKLOADS_BAR = 1.0, 1.3
 """The least that torch's time over ours may be, of one workload, and in the geometric mean of all."""
 

@@ -26,7 +26,7 @@ from benchmarks.figures import Figure, Results, merge
 from benchmarks.inductor_columns import geometric_mean
 from benchmarks.kinds import Kind, file_of, host_kind
 from benchmarks.report import print_results
-from benchmarks.rows import BEST, WORKLOAD_BAR, WORKLOADS_BAR, rows
+from benchmarks.rows import BEST, MEAN, WORKLOAD_BAR, WORKLOADS_BAR, rows
 from benchmarks.scaling import scaling
 
 #: Every library that brings threads of its own reads one of these when it is loaded.
@@ -69,15 +69,23 @@ def mean_of_workloads(figures: list[Figure]) -> list[Figure]:
     """The geometric mean of the workloads' ratios, for each number of threads; its low and high are the extremes."""
     ratios: dict[int, list[float]] = {}
     for figure in figures:
-        if figure.group == "workloads" and figure.column == BEST:
+        if figure.group == "workloads" and figure.column == BEST and figure.name != MEAN:
             ratios.setdefault(figure.threads, []).append(figure.value)
     return [
         Figure(
-            "workloads", "geometric mean", BEST, threads, "x", geometric_mean(values), min(values), max(values),
+            "workloads", MEAN, BEST, threads, "x", geometric_mean(values), min(values), max(values),
             False, WORKLOADS_BAR,
         )
         for threads, values in ratios.items()
     ]  # fmt: skip
+
+
+def with_mean(results: Results) -> Results:
+    """The results with the means of the workloads that they have."""
+    means = mean_of_workloads(list(results.figures))
+    known = {figure.key for figure in means}
+    figures = [figure for figure in results.figures if figure.key not in known]
+    return Results(results.about, tuple(in_order([*figures, *means])))
 
 
 def opening(kind: Kind, cpu: str, only: str) -> Iterator[str]:
@@ -123,7 +131,7 @@ def measure_round(
             figures += [Figure.from_json(figure) for figure in data["figures"]]
             wrong += data["wrong"]
             device = data["device"]
-    return figures + scaling(figures) + mean_of_workloads(figures), wrong, device
+    return figures + scaling(figures), wrong, device
 
 
 def main(
@@ -176,6 +184,7 @@ def main(
     results = Results(about, tuple(in_order(merge(measured))))
     if rest is not None:
         results = results.completed(rest)
+    results = with_mean(results)
     print_results(results)
     results.write(out)
     typer.echo(f"wrote {out}")

@@ -62,6 +62,8 @@ def test_results_are_completed_by_those_of_others() -> None:
     found = Results({"command": "some"}, (SPEED, new)).completed(others)
     assert found.figures == (slow, SPEED, new)
     assert found.about == {"command": "some", "others": {"command": "all", "date": "then"}}
+    third = Results({"command": "few"}, ()).completed(replace(found, about={**found.about, "date": "now"}))
+    assert third.about["others"] == {"date": "now", **found.about}
 
 
 def test_one_round_stays_as_it_is() -> None:

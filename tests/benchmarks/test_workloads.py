@@ -11,7 +11,7 @@ from benchmarks.document import document  # noqa: E402
 from benchmarks.figures import Figure, Results  # noqa: E402
 from benchmarks.inductor_worker import WrongResult, check  # noqa: E402
 from benchmarks.rows import BEST, WORKLOADS_BAR  # noqa: E402
-from benchmarks.run import mean_of_workloads  # noqa: E402
+from benchmarks.run import mean_of_workloads, with_mean  # noqa: E402
 from benchmarks.workloads.measure import measure  # noqa: E402
 from benchmarks.workloads.table import workloads  # noqa: E402
 from benchmarks.workloads.work import Made, Workload  # noqa: E402
@@ -58,6 +58,17 @@ def test_the_mean_is_geometric_and_of_each_number_of_threads() -> None:
     )
     assert [f.value for f in means] == pytest.approx([1.0, 3.0])
     assert [(f.threads, f.bar, f.met) for f in means] == [(1, WORKLOADS_BAR, False), (2, WORKLOADS_BAR, True)]
+
+
+def test_the_mean_is_of_all_results() -> None:
+    """Also of those that an earlier run had measured."""
+    first = with_mean(Results(ABOUT, (best("a", 0.5), best("b", 2.0))))
+    again = with_mean(Results(ABOUT, (best("b", 8.0),)).completed(first))
+    assert [(f.name, f.value) for f in again.figures] == [
+        ("a", 0.5),
+        ("b", 8.0),
+        ("geometric mean", pytest.approx(2.0)),
+    ]
 
 
 def test_the_page_shows_them() -> None:
