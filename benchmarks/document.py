@@ -31,7 +31,7 @@ def machine_section(results: Results) -> Iterator[str]:
     if about.get("note"):
         yield f"**{about['note']}**\n"
     yield f"Measured by `{about['command']}`.\n"
-    source = about
+    source: Any = about
     while source := source.get("others"):
         yield f"Figures that this does not measure: `{source['command']}` on {source['date']}.\n"
     releases = ", ".join(f"{name} {release}" for name, release in about["versions"].items() if release)
