@@ -13,7 +13,7 @@ from triton_porting_kit.compiler import custom_types, integrity, record
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline
 from triton_porting_kit.errors import OptionError
-from triton_porting_kit.toolchain import cache_manager, compat, preloading
+from triton_porting_kit.toolchain import cache_manager, compat
 
 if TYPE_CHECKING:
     from triton_porting_kit.chips import ChipDescription
@@ -30,9 +30,6 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
 
     binary_ext: str
     """Name of the last stage: the artefact that the driver loads."""
-
-    uses_mlir: ClassVar[bool] = True
-    """Whether stages use the bindings of MLIR, whose library is then opened while Triton's front end runs."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -117,8 +114,6 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
     def add_stages(self, stages: dict[str, Any], options: Any, language: Any = None) -> None:
         if compat.is_gluon(language):
             raise compat.unsupported_language(self.name)
-        if self.uses_mlir:
-            preloading.open_mlir()
         record.add_recorded(self.pipeline(options), stages)
         compat.inspect_stages(self, stages, options, language)
 

@@ -59,11 +59,10 @@ class _Stages:
     work_items: int
 
     def ttir(self, module: Any, metadata: Metadata) -> Any:
+        on_demand.load(*(f"compiler.{part}" for part in ("ttir", "structured", "loops", "codegen")))
         from triton_porting_kit.compiler import ttir
 
         ttir.optimize(module)
-        # Those that import MLIR's bindings come last, because its library is still being opened (`preloading`).
-        on_demand.load(*(f"compiler.{part}" for part in ("loops", "structured", "codegen")))
         return module
 
     def structured(self, source: Any, metadata: Metadata) -> Any:

@@ -18,7 +18,6 @@ class AMDBackend(PipelineBackend):
     """Compiles Triton kernels to code objects ("hsaco") for AMD GPUs."""
 
     name = "amdgpu"
-    uses_mlir = False
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:

@@ -68,3 +68,18 @@ def test_a_module_is_printed_as_the_bindings_print_it(proc: bool, monkeypatch: p
         assert mlir.printed(module, lines=lines, generic=generic) == operation.get_asm(**given)
     assert '"k.py":7:1' in mlir.printed(module)
     assert '"k.py":7:1' not in mlir.printed(module, lines=False)
+
+
+def test_the_bindings_find_the_library_open() -> None:
+    code = """
+from triton_porting_kit.toolchain import mlir_bindings
+def is_open():
+    return "libMLIRPythonCAPI" in open("/proc/self/maps").read()
+assert not is_open()
+mlir_bindings.open_library()
+assert is_open()
+from triton_porting_kit.toolchain import mlir
+assert "return" in str(mlir.parse_module("func.func @f() { return }"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

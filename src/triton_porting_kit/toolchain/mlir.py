@@ -8,11 +8,12 @@ import threading
 from typing import Any
 
 from triton_porting_kit.errors import ToolchainError
-from triton_porting_kit.toolchain.mlir_bindings import defer_dialects, root
+from triton_porting_kit.toolchain.mlir_bindings import defer_dialects, open_library, root
 
 ROOT = root()
 """The name of the package that holds the bindings."""
 
+open_library()
 ir: Any = importlib.import_module(f"{ROOT}.ir")
 passmanager: Any = importlib.import_module(f"{ROOT}.passmanager")
 _translation: Any = importlib.import_module(f"{ROOT}._mlir_libs._mlirDialectsLLVM")
