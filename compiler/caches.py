@@ -33,10 +33,11 @@ class Caches:
 
     @property
     def wide_strip_bytes(self) -> int:
-        """The same with AVX-512, and AMX: 16 KiB are enough for the rows.
+        """The same with AVX-512 and AMX: 16 KiB are enough for the rows.
 
-        On Granite Rapids 32 of 48 KiB take up to 13 % less time than 24 with AMX, and 4 to 6 % for float32; on Zen 5
-        they take as much. More than 32 KiB were not tried on CPUs with a larger L1.
+        On Granite Rapids, 32 of 48 KiB take up to 13 % less time than 24 with AMX, and 4 to 6 % less for float32; on
+        Zen 5 they take as much. On Sapphire Rapids, float32 was 10 % slower before four steps along K followed without
+        a branch; it was not measured since. More than 32 KiB were not tried.
         """
         return max(self.strip_bytes, min(self.l1 - (16 << 10), 32 << 10))
 

@@ -18,8 +18,7 @@ SIZES = (2, 4, 8)
 """Ranks of a group."""
 _TYPES = {2: ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"),
           4: ("float16", "int64"), 8: ("float32",)}  # fmt: skip
-_LOST_SECONDS = 60.0
-"""Half of what a wait for a rank may take: whoever needs longer did not notice that the rank was lost."""
+_LOST_SECONDS = 5.0
 _ROUNDS = {2: 500, 4: 40, 8: 10}
 """Fewer rounds where ranks outnumber cores, since waits take turns of the scheduler then."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from triton_porting_kit.conformance.distributed import ranks as rank_programs
-from triton_porting_kit.conformance.distributed.workers import SECONDS, Failed, Workers
+from triton_porting_kit.conformance.distributed.workers import Failed, Workers
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
@@ -84,7 +84,7 @@ def test_a_lost_rank_is_noticed_by_all(cache: Path, how: str, ranks: int) -> Non
         kind = "DeviceLost" if how == "kernel" else "RankLost"
         for rank in {0, ranks - 1} - {1}:
             found = own.answer(rank)
-            assert found["seconds"] < SECONDS / 2, "it did not wait until the time was over"
+            assert found["seconds"] < 5
             *errors, last = found["errors"]
             assert len(errors) == 2
             for error in errors:

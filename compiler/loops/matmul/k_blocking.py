@@ -114,9 +114,8 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
     if (owner := dot.operands[1].owner) is not None and Load.isa(owner) and not is_fence(owner):
         kept, room = packed_cache(lowering, owner, iterations, iterations * depth * n * size) or (None, None)
     if iterations < 2 and not in_place and kept is None:
-        return (
-            None  # as without a panel, each iteration would pack both operands, and read and write the sums
-        )
+        # As without a panel, each iteration would pack both operands, and read and write the sums.
+        return None
     left = lowering.scratch.allocate((rows, iterations * depth), product.unit)
     if room is None:
         room = lowering.scratch.allocate((iterations * depth, n), product.unit).pointer

@@ -97,8 +97,9 @@ class Stripes:
         at_once: Callable[[], list[Value]],
         one_by_one: Callable[[], list[Value]],
     ) -> None:
-        """Emit `at_once`, which updates `size` bytes from `pointer` on; in a call that takes locks under that of their
-        stripe, or `one_by_one` instead where they lie in two.
+        """Emit `at_once`, which updates the `size` bytes at `pointer`.
+
+        A call that takes locks holds that of the stripe. Where the bytes lie in two stripes, it does `one_by_one`.
         """
         builder = self.builder
 

@@ -65,7 +65,7 @@ def test_a_hang_is_a_timeout(records: dict[str, Record], name: str) -> None:
     assert process(records[name])["timeout"] == 4
     assert process(records[name])["message"] == "no result after 2 s, nor after 4 s when it ran alone"
     assert name in process(records[name])["traceback"]
-    assert records[name].seconds >= 4, "of the second run"
+    assert 4 <= records[name].seconds < 8, "of the second run"
 
 
 def test_launch_code_is_kept_where_checks_use_other_caches(records: dict[str, Record]) -> None:

@@ -97,5 +97,5 @@ def test_thirteen_thousand_checks_are_quick(tmp_path: Path) -> None:
     start = time.process_time()
     (tmp_path / document.NAME).write_text(document.text(made))
     assert document.load(tmp_path) == made
-    assert time.process_time() - start < 60
+    assert time.process_time() - start < 20
     assert len((tmp_path / document.NAME).read_text().splitlines()) > len(made.records)

@@ -101,7 +101,7 @@ def test_thirteen_thousand_checks_are_a_small_page() -> None:
     for records in (everything(), everything_wrong()):
         start = time.process_time()
         html = page(report(records))
-        assert time.process_time() - start < 60
+        assert time.process_time() - start < 10
         assert len(html.encode()) < 5_000_000
 
 

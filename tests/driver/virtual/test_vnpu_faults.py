@@ -11,8 +11,8 @@ import pytest
 from chips import Chip, Refused, is_running
 
 ONE = (1, 1, 1)
-LIMIT = 60.0
-"""Seconds after which a fault that was not told counts as a hang, on a busy machine, too."""
+PROMISED_SECONDS = 5.0
+"""Within which a fault has to be told."""
 
 
 def loss(chip: Chip, provoke: Callable[[], object]) -> str:
@@ -26,7 +26,7 @@ def loss(chip: Chip, provoke: Callable[[], object]) -> str:
 
     with pytest.raises(Refused) as info:
         provoke_and_wait()
-    assert time.monotonic() - start < LIMIT
+    assert time.monotonic() - start < PROMISED_SECONDS
     assert info.value.status == "DEVICE_LOST", info.value
     assert "vnpu_reset" in info.value.text
     assert not is_running(process)
@@ -172,8 +172,8 @@ def test_every_waiting_call_ends_with_the_chip(chip: Chip, kernels: bytes) -> No
     start = time.monotonic()
     os.kill(chip.process(), signal.SIGKILL)
     for thread in threads:
-        thread.join(LIMIT)
-    assert time.monotonic() - start < LIMIT
+        thread.join(PROMISED_SECONDS)
+    assert time.monotonic() - start < PROMISED_SECONDS
     assert got == ["DEVICE_LOST"] * len(calls)
 
 
@@ -200,7 +200,7 @@ def test_a_slow_queue_is_only_slow(chip: Chip, kernels: bytes) -> None:
     for _ in range(10):
         chip.launch(advance, (16, 1, 1), memory, 1)
     data = chip.read(memory, 8 * 16)
-    assert 9 * 0.03 <= time.monotonic() - start < LIMIT
+    assert 9 * 0.03 <= time.monotonic() - start < PROMISED_SECONDS
     assert data == b"".join((10 * p).to_bytes(8, "little") for p in range(16))
 
 
