@@ -63,7 +63,7 @@ T.add(
     {"x": normal(4, 16, 128), "w": normal(16), "b": normal(16)},
     large={"x": normal(32, 64, 4096), "w": normal(64), "b": normal(64)},
     gradients=("x", "w", "b"),
-    slow="the gradient rounds some ten sums and products for each element to bfloat16, for which x86 has no "
+    slow="sums and products of each element, some ten in the gradient, are rounded to bfloat16, for which x86 has no "
     "arithmetic; eager computes them in float32",
 )
 

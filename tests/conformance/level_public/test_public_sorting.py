@@ -174,7 +174,7 @@ def test_the_page_says_why_entries_are_slow(tmp_path: Path) -> None:
     page.write([_written(tmp_path / "run", records)], tmp_path / "page.md")
     slow = (tmp_path / "page.md").read_text().partition("More than 1.5 times")[2].partition("##")[0]
     assert re.search(
-        r"\| `group_norm` \| bfloat16 \| 0.50x \| 0.40x \| the gradient rounds some ten sums", slow
+        r"\| `group_norm` \| bfloat16 \| 0.50x \| 0.40x \| sums and products of each element", slow
     )
     assert (
         "| `softmax` | bfloat16 | 0.70x | 0.50x | not slow with one thread; the second was not looked into |"
