@@ -181,7 +181,7 @@ def _multiply(
     element = types.storage(product.element)
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip), points=n // block.strip) as strips:
         b_column = builder.address(b_start, [builder.mul(strips.induction, apart)], b.element)
-        tile = _block(lowering, product, block, c.element, b)
+        tile = _block(lowering, product, block, c, b)
         excess = _excess(builder, block, part, strips.induction, n)
         with builder.loop(zero, builder.i64(m), builder.i64(block.rows), points=m // block.rows) as rows:
             c_row = builder.address(
@@ -219,12 +219,15 @@ def _multiply(
 
 
 def _block(
-    lowering: Lowering, product: Product, block: Blocking, sums: str, b: Buffer
+    lowering: Lowering, product: Product, block: Blocking, c: Buffer, b: Buffer
 ) -> RegisterBlock | TileBlock:
-    """The micro-kernel that multiplies one block of sums by a packed `b`, or by several of its shape."""
-    builder, depth, pitch = lowering.builder, b.shape[-2], b.strides[-2]
+    """The micro-kernel that multiplies one block of sums `c` by a packed `b`, or by several of its shape."""
+    builder, depth, pitch, sums = lowering.builder, b.shape[-2], b.strides[-2], c.element
     if isinstance(product, TileProduct):
-        return TileBlock(builder, product.instruction, product.element, block, sums, pitch)
+        most = b.pitch if isinstance(b, Strips) else depth
+        read = (c.shape[-2] + block.strip) * most * types.byte_size(product.unit)  # for one strip
+        streams = read > lowering.target.caches.l1
+        return TileBlock(builder, product.instruction, product.element, block, sums, pitch, streams=streams)
     assert isinstance(product, VectorProduct)
     units = unrolled(lowering.target, depth) if isinstance(product, Elements) else 1
     return RegisterBlock(builder, product, block, sums, pitch, units)
