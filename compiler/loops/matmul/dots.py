@@ -20,6 +20,7 @@ from triton_porting_kit.compiler.loops.matmul import small_products
 from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Columns, Left, Strips
+from triton_porting_kit.compiler.loops.matmul.kept_factors import kept_right
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, Part
 from triton_porting_kit.compiler.loops.matmul.products import (
     Elements,
@@ -55,7 +56,9 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     there = {} if batch else {t: small_products.in_place(lowering, product, t) for t in (a, b)}
     read_there = [(tensor, place) for tensor, place in there.items() if place is not None]
     left = there.get(a) or product.pack_left(lowering, operation, a)
-    right = there.get(b) or product.pack_right(lowering, operation, b)
+    block = product.block(lowering.target, m, n, work)
+    kept = None if batch or there.get(b) else kept_right(lowering, operation, product, block, b)
+    right = there.get(b) or kept or product.pack_right(lowering, operation, b)
     builder = lowering.builder
     from_zero = isinstance(c, Splat) and c.value.constant == 0
     if from_zero:
@@ -63,7 +66,6 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     else:
         accumulator = _accumulator(lowering, operation, c, work, (left, right))
     builder.forget_reads()
-    block = product.block(lowering.target, m, n, work)
     fetch = small_products.next_tiles(lowering, operation, read_there, block, (m, n, k))
     excess = None if product.excess is None else lowering.scratch.allocate((n,), work).pointer
 
