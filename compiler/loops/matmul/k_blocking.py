@@ -22,7 +22,7 @@ from triton_porting_kit.compiler.loops.matmul.factors import Strips
 from triton_porting_kit.compiler.loops.matmul.packed_cache import packed_cache
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, State
 from triton_porting_kit.compiler.loops.matmul.products import product_for
-from triton_porting_kit.compiler.loops.matmul.software_prefetch import advance
+from triton_porting_kit.compiler.loops.memory.growth import advance
 from triton_porting_kit.compiler.loops.state import EarlyStores, is_fence
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat
 
