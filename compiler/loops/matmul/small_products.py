@@ -73,7 +73,7 @@ def next_tiles(
     downs, times = m // block.rows, -(-k // steps)
     calls = downs * (n // block.strip) * times
 
-    def fetch(row: Value, column: Value, k: Value, left: Left) -> None:
+    def fetch(row: Value, column: Value, k: Value, left: Left, along: Value) -> None:
         number = builder.binary("arith.divui", column, builder.i64(block.strip))
         for index, count, size in ((row, downs, block.rows), (k, times, steps)):
             within = builder.binary("arith.divui", index, builder.i64(size))

@@ -35,10 +35,10 @@ LINE = 64
 MOST = 8
 """Most lines of B to prefetch at a time: with few rows of sums, multiplying takes too little time to hide more."""
 
-Fetch: TypeAlias = Callable[[Value, Value, Value, Left], None]
+Fetch: TypeAlias = Callable[[Value, Value, Value, Left, Value], None]
 """Emits the prefetches of one register block.
 
-Takes its first row and column, a position along K, and A at that position.
+Takes its first row and column, a position along K, its rows of A, and the position along these.
 """
 
 Ahead: TypeAlias = Callable[[Value, Value, Value], None]
@@ -64,17 +64,15 @@ def lines_ahead(
     fetch_right = _right_ahead(lowering, dot, b, panel, part)
     fetch_left = _columns_ahead(lowering, dot, a, panel) if panel.columns else None
 
-    def fetch(row: Value, column: Value, k: Value, left: Left) -> None:
+    def fetch(row: Value, column: Value, k: Value, left: Left, along: Value) -> None:
         if fetch_right is not None:
             fetch_right(row, column, k)
         if fetch_left is not None:
             fetch_left(row, column, k)
         if panel.columns:
             return  # the rows after these are in the same lines
-        start = builder.address(left.start, [k], product.unit)
-        for index in range(block.rows, 2 * block.rows):
-            down = builder.mul(left.pitch, builder.i64(index))
-            place = builder.address(start, [down], types.storage(product.element))
+        rows = left.rows(builder, along, 2 * block.rows, product.unit, types.storage(product.element))
+        for place in rows[block.rows :]:
             lane_memory.prefetch(builder, place, lane_memory.L1)
 
     return fetch
