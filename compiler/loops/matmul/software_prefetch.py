@@ -3,9 +3,8 @@
 Packing mostly waits for memory, and multiplying needs none. So the multiplication of one panel prefetches, a few lines
 at a time, the rows of B that the next panel will pack into L2. If this panel was found in the cache of packed panels,
 the next cached panel is prefetched instead. An A that is packed is prefetched like B. Of one that is read or packed in
-rows, each block of rows prefetches those after it into L1. Addresses assume that the loop walks A and
-B row after row, or column after column. Where it does not, or ends, the prefetched lines go unused; a prefetch never
-faults.
+rows, each block of rows prefetches those after it into L1. Addresses assume that the loop walks A and B row after row,
+or column after column. Where it does not, or ends, the prefetched lines go unused; a prefetch never faults.
 """
 
 from __future__ import annotations
@@ -72,7 +71,8 @@ def lines_ahead(
             fetch_left(row, column, k)
         if panel.columns:
             return  # the rows after these are in the same lines
-        rows = left.rows(builder, along, 2 * block.rows, product.unit, types.storage(product.element))
+        unit = left.raw or product.unit
+        rows = left.rows(builder, along, 2 * block.rows, types.storage(unit), left.raw or product.element)
         for place in rows[block.rows :]:
             lane_memory.prefetch(builder, place, lane_memory.L1)
 
