@@ -2,9 +2,10 @@
 
 Packing mostly waits for memory, and multiplying needs none. So the multiplication of one panel prefetches, a few lines
 at a time, the rows of B that the next panel will pack into L2. If this panel was found in the cache of packed panels,
-the next cached panel is prefetched instead. An A that is packed is prefetched like B. Of one that is read or packed in
-rows, each block of rows prefetches those after it into L1. Addresses assume that the loop walks A and B row after row,
-or column after column. Where it does not, or ends, the prefetched lines go unused; a prefetch never faults.
+the next cached panel is prefetched instead. An A that is packed column by column is prefetched like B. Of one that is
+read or packed in rows, each block of rows prefetches those after it into L1. Addresses assume that the loop walks A and
+B row after row, or column after column. Where it does not, or ends, the prefetched lines go unused; a prefetch never
+faults.
 """
 
 from __future__ import annotations
@@ -61,8 +62,7 @@ def lines_ahead(
         return None  # tile registers multiply faster than prefetches are issued
     builder = lowering.builder
     fetch_right = _right_ahead(lowering, dot, b, panel, part)
-    packed = not panel.in_place and panel.table is None
-    fetch_left = _left_ahead(lowering, dot, a, panel) if packed else None
+    fetch_left = _columns_ahead(lowering, dot, a, panel) if panel.columns else None
 
     def fetch(row: Value, column: Value, k: Value, left: Left, along: Value) -> None:
         if fetch_right is not None:
@@ -71,8 +71,8 @@ def lines_ahead(
             fetch_left(row, column, k)
         if panel.columns:
             return  # the rows after these are in the same lines
-        unit = left.raw or product.unit
-        rows = left.rows(builder, along, 2 * block.rows, types.storage(unit), left.raw or product.element)
+        unit, element = types.storage(left.raw or product.unit), types.storage(panel.element)
+        rows = left.rows(builder, along, 2 * block.rows, unit, element)
         for place in rows[block.rows :]:
             lane_memory.prefetch(builder, place, lane_memory.L1)
 
@@ -87,29 +87,25 @@ def _by(lowering: Lowering, dot: Operation, index: int, factor: Tensor) -> Value
     return advance(lowering, load.offset)
 
 
-def _left_ahead(lowering: Lowering, dot: Operation, a: Tensor, panel: Panel) -> Ahead | None:
-    """The same for the next columns, or parts of rows, of an A that is packed."""
+def _columns_ahead(lowering: Lowering, dot: Operation, a: Tensor, panel: Panel) -> Ahead | None:
+    """The same for the next columns of an A that is packed column by column."""
     by = _by(lowering, dot, 0, a)
     if by is None:
         return None
     assert isinstance(a, Load)
-    along, across = (1, 0) if panel.columns else (0, 1)
-    if not a.access.is_contiguous(across):
-        return None
     builder, block, right = lowering.builder, panel.block, panel.right
     downs, acrosses = a.shape[0] // block.rows, right.shape[1] // block.strip
     corner, zero = Evaluation(builder, frozenset({a.access}), {}), builder.i64(0)
-    lengths = a.shape[0], right.pitch * panel.product.count
-    share = -(-lengths[along] // (downs * acrosses))  # columns or rows of A per register block
-    spread = _Spread.of(panel.product, right.pitch, share, lengths[across] * types.byte_size(a.element))
+    share = -(-right.pitch // (downs * acrosses))  # columns of A per register block
+    spread = _Spread.of(panel.product, right.pitch, share, a.shape[0] * types.byte_size(a.element))
 
     def fetch(row: Value, column: Value, k: Value) -> None:
         here = a.access.pointer(corner, Point((zero, zero), -1, 1))
         start = builder.address(here, [by], types.storage(a.element))
-        over = builder.binary("arith.divui", column, builder.i64(block.strip))
+        across = builder.binary("arith.divui", column, builder.i64(block.strip))
         down = builder.binary("arith.divui", row, builder.i64(block.rows))
-        number = builder.add(builder.mul(over, builder.i64(downs)), down)
-        spread.emit(builder, start, a.access.strides[along], types.storage(a.element), number, k)
+        number = builder.add(builder.mul(across, builder.i64(downs)), down)
+        spread.emit(builder, start, a.access.strides[1], types.storage(a.element), number, k)
 
     return fetch
 

@@ -89,12 +89,12 @@ def test_the_inner_loop_does_nothing_but_multiply() -> None:
 
 
 class Fetched:
-    """The function of `products` of one type, for one program after the other, and what it fetches."""
+    """The function of `products` of float32, for one program after the other, and what it fetches."""
 
     M, N, K = 64, 128, 32
 
-    def __init__(self, target: CpuTarget, element: str = "fp32") -> None:
-        signature = SIGNATURE | {"A": f"*{element}", "B": f"*{element}"}
+    def __init__(self, target: CpuTarget) -> None:
+        signature = SIGNATURE | {"A": "*fp32", "B": "*fp32"}
         self.loops: Any = native_functions.loops_of(
             products, signature, target, FORM="rows", M=self.M, N=self.N, K=self.K
         )
@@ -188,25 +188,3 @@ def test_what_comes_next_is_fetched(without: str) -> None:
     offsets = lines * software_prefetch.LINE - fetched.scratch.ctypes.data
     found = np.concatenate([fetched.scratch[offset : offset + software_prefetch.LINE] for offset in offsets])
     np.testing.assert_array_equal(found.view(np.float32), wanted)
-
-
-@pytest.mark.skipif(
-    not native_functions.host().triple.startswith("x86_64"), reason="nothing is fetched there"
-)
-def test_rows_that_are_packed_next_are_fetched() -> None:
-    """Half floats are widened, so the left factor is packed; with AVX2, a tile has many strips."""
-    target = native_functions.host().with_features("-avx512f,-amx-tile")
-    fetched, size = Fetched(target, "fp16"), 512
-    generator = np.random.default_rng(0)
-    a, b = (aligned(x * size, np.float16).reshape(x, size) for x in (fetched.M, size))
-    c = aligned(fetched.M * fetched.N, np.float32).reshape(fetched.M, fetched.N)
-    a[:], b[:] = (generator.integers(-4, 4, array.shape) for array in (a, b))
-    strip = register_blocking.blocking(target, fetched.M, fetched.N, "f32").strip
-    panel = target.strip_bytes // strip // 4 // fetched.K * fetched.K
-    panel = min(panel, target.caches.panel_bytes // fetched.N // 4)
-    assert panel < size
-    fetched(a, b, c, 0)
-    np.testing.assert_array_equal(c, a.astype(np.float32) @ b[:, : fetched.N].astype(np.float32))
-    assert lines_of(a[:, panel:]) <= fetched.lines[lane_memory.L2]
-    # What the last iterations fetch behind a row is the beginning of the next one.
-    assert not lines_of(a[:1, :panel]) & fetched.lines[lane_memory.L2]
