@@ -61,8 +61,13 @@ class CpuTarget:
 
     @property
     def has_scalef(self) -> bool:
-        """Whether an instruction scales vectors by powers of two: AVX-512's VSCALEFPS."""
-        return "avx512f" in self.features
+        """Whether instructions scale vectors by powers of two and take off integers: AVX-512's VSCALEFPS, VREDUCEPS."""
+        return "avx512f" in self.features and "avx512dq" in self.features
+
+    @property
+    def has_range(self) -> bool:
+        """Whether an instruction takes the larger number where one of two floats may be NaN: AVX-512's VRANGEPS."""
+        return "avx512dq" in self.features and "avx512vl" in self.features
 
     @property
     def multiplies_high(self) -> bool:

@@ -21,6 +21,7 @@ from triton_porting_kit.compiler.loops.matmul import small_products
 from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Columns, Left, Strips
+from triton_porting_kit.compiler.loops.matmul.kept_factors import kept_right
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, Part
 from triton_porting_kit.compiler.loops.matmul.products import (
     Elements,
@@ -58,7 +59,9 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     there = {} if batch else {t: small_products.in_place(lowering, product, t) for t in (a, b)}
     read_there = [(tensor, place) for tensor, place in there.items() if place is not None]
     left = there.get(a) or product.pack_left(lowering, operation, a)
-    right = there.get(b) or product.pack_right(lowering, operation, b)
+    block = product.block(lowering.target, m, n, work)
+    kept = None if batch or there.get(b) else kept_right(lowering, operation, product, block, b)
+    right = there.get(b) or kept or product.pack_right(lowering, operation, b)
     builder = lowering.builder
     from_zero = isinstance(c, Splat) and c.value.constant == 0
     if from_zero:
@@ -66,7 +69,6 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     else:
         accumulator = _accumulator(lowering, operation, c, work, (left, right))
     builder.forget_reads()
-    block = product.block(lowering.target, m, n, work)
     fetch = small_products.next_tiles(lowering, operation, read_there, block, (m, n, k))
     excess = None if product.excess is None else lowering.scratch.allocate((n,), work).pointer
 
@@ -185,7 +187,7 @@ def _multiply(
     room = _room(lowering, product, block, part)
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip), points=n // block.strip) as strips:
         b_column = builder.address(b_start, [builder.mul(strips.induction, apart)], b.element)
-        tile = _block(lowering, product, block, c.element, b)
+        tile = _block(lowering, product, block, c, b)
         excess = _excess(builder, block, part, strips.induction, n)
         with builder.loop(zero, builder.i64(m), builder.i64(block.rows), points=m // block.rows) as rows:
             c_row = builder.address(
@@ -269,12 +271,15 @@ def _converted(lowering: Lowering, rows: Left, depth: Value, b: Buffer, room: Bu
 
 
 def _block(
-    lowering: Lowering, product: Product, block: Blocking, sums: str, b: Buffer
+    lowering: Lowering, product: Product, block: Blocking, c: Buffer, b: Buffer
 ) -> RegisterBlock | TileBlock:
-    """The micro-kernel that multiplies one block of sums by a packed `b`, or by several of its shape."""
-    builder, depth, pitch = lowering.builder, b.shape[-2], b.strides[-2]
+    """The micro-kernel that multiplies one block of sums `c` by a packed `b`, or by several of its shape."""
+    builder, depth, pitch, sums = lowering.builder, b.shape[-2], b.strides[-2], c.element
     if isinstance(product, TileProduct):
-        return TileBlock(builder, product.instruction, product.element, block, sums, pitch)
+        most = b.pitch if isinstance(b, Strips) else depth
+        read = (c.shape[-2] + block.strip) * most * types.byte_size(product.unit)  # for one strip
+        streams = read > lowering.target.caches.l1
+        return TileBlock(builder, product.instruction, product.element, block, sums, pitch, streams=streams)
     assert isinstance(product, VectorProduct)
     units = unrolled(lowering.target, depth) if isinstance(product, Elements) else 1
     return RegisterBlock(builder, product, block, sums, pitch, units)
