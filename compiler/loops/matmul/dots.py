@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import cycle
 
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import convert
 from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
@@ -37,6 +38,7 @@ from triton_porting_kit.compiler.loops.matmul.vector_kernels import RegisterBloc
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Load
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat, Tensor, closure
+from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk
 
 INDEPENDENT = 2
 """The number of independent accumulators of a column sum of B: consecutive steps along K go to different ones."""
@@ -182,6 +184,7 @@ def _multiply(
     apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
     b_start, c_start = (_start_of(builder, buffer, batch) for buffer in (b, c))
     element = types.storage(product.element)
+    room = _room(lowering, product, block, part)
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip), points=n // block.strip) as strips:
         b_column = builder.address(b_start, [builder.mul(strips.induction, apart)], b.element)
         tile = _block(lowering, product, block, c, b)
@@ -193,9 +196,10 @@ def _multiply(
             accumulators = _less(builder, tile.begin(part.begun, c_row, n), excess)
 
             def along(
-                a_rows: Left, column: Value, end: Value, sums: list[Value], before: Value = zero
+                there: Left, column: Value, end: Value, sums: list[Value], before: Value = zero
             ) -> list[Value]:
                 """The sums with `end` units more, of rows of A and a column of B; `before` units are done."""
+                a_rows = _converted(lowering, there, end, b, room)
 
                 def steps(start: Value, end: Value, sums: list[Value]) -> list[Value]:
                     with builder.loop(start, end, builder.i64(tile.units), sums) as loop:
@@ -207,7 +211,7 @@ def _multiply(
                 line = builder.i64(steps_between(product))
                 with builder.loop(zero, end, line, sums) as lines:
                     start = lines.induction
-                    fetch(rows.induction, strips.induction, builder.add(before, start), a_rows, start)
+                    fetch(rows.induction, strips.induction, builder.add(before, start), there, start)
                     stop = builder.binary("arith.minsi", builder.add(start, line), end)
                     lines.yields = steps(start, stop, lines.arguments)
                 return lines.results
@@ -234,6 +238,36 @@ def _multiply(
                 with lowering.place_of(epilogue.store):
                     tile.store(sums, start, pitch)
                     epilogue.emit(lowering, part.stores, rows.induction, strips.induction)
+
+
+def _room(lowering: Lowering, product: Product, block: Blocking, part: Part) -> Buffer | None:
+    """Scratch for the rows of A of a register block, if these have to be converted."""
+    if isinstance(part.left, RowTable) or not part.left.raw:
+        return None
+    assert isinstance(part.right, Strips)
+    return lowering.scratch.allocate((block.rows, part.right.pitch), product.unit)
+
+
+def _converted(lowering: Lowering, rows: Left, depth: Value, b: Buffer, room: Buffer | None) -> Left:
+    """The first rows of A, converted to the type that is multiplied in `room`, which stays in L1, if there is one.
+
+    `depth` is a multiple of the units of one iteration, which a packed `b` holds.
+    """
+    if room is None:
+        return rows
+    builder = lowering.builder
+    count, pitch = room.shape
+    lanes = chunk(b.shape[-2], lowering.target.lanes)
+    zero, element = builder.i64(0), types.storage(rows.raw)
+    starts = rows.rows(builder, zero, count, element, element)
+    with builder.loop(zero, depth, builder.i64(lanes)) as region:
+        for row, start in enumerate(starts):
+            place = builder.address(start, [region.induction], element)
+            found = lane_memory.read(builder, place, rows.raw, lanes, floor=builder.level)
+            to = builder.address(room.pointer, [builder.i64(row * pitch), region.induction], room.element)
+            lane_memory.write(builder, to, convert(builder, "arith.extf", found, rows.raw, room.element))
+    builder.forget_reads()
+    return Left(room.pointer, builder.i64(pitch), builder.i64(1))
 
 
 def _block(

@@ -25,11 +25,14 @@ from triton_porting_kit.compiler.loops.matmul.epilogues import epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Strips
 from triton_porting_kit.compiler.loops.matmul.packed_cache import packed_cache
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, State
-from triton_porting_kit.compiler.loops.matmul.products import product_for
+from triton_porting_kit.compiler.loops.matmul.products import Elements, Product, product_for
 from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
 from triton_porting_kit.compiler.loops.memory.growth import FOR, advance
 from triton_porting_kit.compiler.loops.state import EarlyStores, is_fence
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat
+
+MOST_STRIPS = 2
+"""Most strips of B for each of which a block of rows of A is converted again."""
 
 
 class Through(dict[Operation, Panel]):
@@ -178,7 +181,8 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
     (m, k), (_, n) = a.shape or (), b.shape or ()
     product = product_for(target, a.element, b.element, (m, n, k), c.element)
     block = product.block(target, m, n, c.element)
-    in_place = _lies_in_rows(lowering, dot.operands[0], product.element, k)
+    raw = _raw(lowering, product, a.element, n // block.strip)
+    in_place = _lies_in_rows(lowering, dot.operands[0], raw or product.element, k)
     table = row_tables.suits(lowering, dot.operands[0], product)
     rows = 0 if in_place and _is_never_masked(dot.operands[0]) else m  # rows of A that may have to be packed
     depth, size = k // product.count, types.byte_size(product.unit)
@@ -191,7 +195,8 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
     if iterations < 2 and not in_place and not table and kept is None:
         # As without a panel, each iteration would pack both operands, and read and write the sums.
         return None
-    left = lowering.scratch.allocate((rows, iterations * depth), product.unit)
+    held = raw if raw and in_place else product.unit
+    left = lowering.scratch.allocate((rows, iterations * depth), held)
     if room is None:
         room = lowering.scratch.allocate((iterations * depth, n), product.unit).pointer
     excess = None
@@ -209,7 +214,7 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
         product,
         block,
         iterations,
-        left=Buffer((m, iterations * depth), product.unit, left.pointer),
+        left=Buffer((m, iterations * depth), held, left.pointer),
         right=Strips((iterations * depth, n), product.unit, room, block.strip, iterations * depth),
         in_place=in_place,
         table=RowTable.of(lowering, product, iterations, m, k) if table else None,
@@ -229,6 +234,16 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
     )
     lowering.part(Panels)[dot] = panel
     return panel
+
+
+def _raw(lowering: Lowering, product: Product, element: str, strips: int) -> str:
+    """The type of A if its rows are converted where they lie, a block at a time for each strip of B; else empty.
+
+    That takes less time than to write all of them to memory that is in L2, as long as there are few strips.
+    """
+    halves = element == "bf16" or (element == "f16" and lowering.target.converts_f16)
+    wide = isinstance(product, Elements) and product.unit == "f32"
+    return element if halves and wide and strips <= MOST_STRIPS else ""
 
 
 def _is_never_masked(definition: Def) -> bool:

@@ -120,6 +120,16 @@ class Panel:
         return isinstance(self.left, Columns)
 
     @property
+    def raw(self) -> str:
+        """The type of the elements of A, where blocks of rows are converted before they are multiplied; else empty."""
+        return self.left.element if self.left.element != self.product.unit else ""
+
+    @property
+    def element(self) -> str:
+        """The type of the elements of A, packed or in place."""
+        return self.raw or self.product.element
+
+    @property
     def depth(self) -> int:
         """Units along K of one iteration."""
         return self.right.pitch // self.iterations
@@ -156,7 +166,8 @@ class Panel:
             others = builder.logical_and(self._waits(builder), self._not(builder, self.state.packing))
             alone = builder.logical_and(packs, others)
         slot = builder.select(alone, zero, filled)
-        place = self._pack_left(lowering, operation, product.left(a), builder.mul(slot, units), packs)
+        left = a if self.raw else product.left(a)
+        place = self._pack_left(lowering, operation, left, builder.mul(slot, units), packs)
         if self.table is not None:
             self.table.write(lowering, operation, slot, a, place, packs)
         builder.forget_reads()
@@ -187,8 +198,8 @@ class Panel:
         if not self.in_place and self.table is None and self.product.packs_columns(a):
             self.left = Columns(self.left.shape, self.left.element, self.left.pointer, strip)
             a, units = turned(a), builder.mul(units, builder.i64(strip))
-        first = builder.address(self.left.pointer, [units], self.product.unit)
-        place: Buffer = Rows(a.shape, self.product.element, first, pitch)
+        first = builder.address(self.left.pointer, [units], types.storage(self.left.element))
+        place: Buffer = Rows(a.shape, self.element, first, pitch)
         if self.columns:
             place = Strips(a.shape, self.product.element, first, strip, pitch)
 
@@ -232,6 +243,7 @@ class Panel:
                 builder.select(direct, there.start, self.left.pointer),
                 builder.select(direct, there.pitch, pitch),
                 one,
+                raw=self.raw,
             )
             iterations = builder.select(before, filled, builder.select(alone, one, more))
             after = self._not(builder, before)
@@ -299,7 +311,7 @@ class Panel:
         zero, access = builder.i64(0), a.access
         here = access.pointer(Evaluation(builder, frozenset({access}), {}), Point((zero, zero), -1, 1))
         before = builder.mul(self.state.filled, builder.i64(-self.k))
-        start = builder.address(here, [before], types.storage(self.product.element))
+        start = builder.address(here, [before], types.storage(self.element))
         return Left(start, access.strides[0], builder.i64(1))
 
     def _stores(self, builder: LoopBuilder, there: Left) -> Value:
@@ -313,7 +325,7 @@ class Panel:
         rows = builder.mul(there.pitch, builder.i64(self.left.shape[0] - 1))
         elements = builder.add(rows, builder.i64(self.iterations * self.k))
         first = address(builder, there.start)
-        end = builder.add(first, builder.mul(elements, builder.i64(types.byte_size(self.product.element))))
+        end = builder.add(first, builder.mul(elements, builder.i64(types.byte_size(self.element))))
         disjoint = self.epilogue.writes.is_disjoint(builder, first, end)
         return builder.logical_and(stores, builder.logical_and(upwards, disjoint))
 
