@@ -17,14 +17,15 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation, walk
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.matmul import scaled_factors
 from triton_porting_kit.compiler.loops.matmul.epilogues import epilogue
-from triton_porting_kit.compiler.loops.matmul.factors import Strips
+from triton_porting_kit.compiler.loops.matmul.factors import Rows, Strips
 from triton_porting_kit.compiler.loops.matmul.packed_cache import packed_cache
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, State
 from triton_porting_kit.compiler.loops.matmul.products import product_for
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import advance
 from triton_porting_kit.compiler.loops.state import EarlyStores, is_fence
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat
+from triton_porting_kit.compiler.loops.tiles.tensors import Splat
 
 
 def plan(lowering: Lowering, loop: Operation) -> list[Panel]:
@@ -102,10 +103,11 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
     builder, target = lowering.builder, lowering.target
     a, b, c = (operand.type for operand in dot.operands)
     (m, k), (_, n) = a.shape or (), b.shape or ()
-    product = product_for(target, a.element, b.element, (m, n, k), c.element)
+    product = product_for(target, *scaled_factors.elements(dot), (m, n, k), c.element)
     block = product.block(target, m, n, c.element)
-    in_place = _lies_in_rows(lowering, dot.operands[0], product.element, k)
-    rows = 0 if in_place and _is_never_masked(dot.operands[0]) else m  # rows of A that may have to be packed
+    left = scaled_factors.definition(dot)
+    in_place = _lies_in_rows(lowering, left, product.element, k)
+    rows = 0 if in_place and _is_never_masked(left) else m  # rows of A that may have to be packed
     depth, size = k // product.count, types.byte_size(product.unit)
     caches = target.caches
     most = min(target.strip_bytes // block.strip, caches.panel_bytes // max(rows, n))
@@ -116,7 +118,8 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
     if iterations < 2 and not in_place and kept is None:
         # As without a panel, each iteration would pack both operands, and read and write the sums.
         return None
-    left = lowering.scratch.allocate((rows, iterations * depth), product.unit)
+    pitch = product.left_pitch(iterations * depth)
+    packed = lowering.scratch.allocate((rows, pitch), product.unit)
     if room is None:
         room = lowering.scratch.allocate((iterations * depth, n), product.unit).pointer
     excess = None
@@ -132,7 +135,7 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
         product,
         block,
         iterations,
-        left=Buffer((m, iterations * depth), product.unit, left.pointer),
+        left=Rows((m, iterations * depth), product.unit, packed.pointer, pitch),
         right=Strips((iterations * depth, n), product.unit, room, block.strip, iterations * depth),
         in_place=in_place,
         excess=excess,

@@ -66,6 +66,10 @@ class Product(ABC):
         """Whether A, in that type, is packed column by column, as it lies: its units are read one by one anyway."""
         return False
 
+    def left_pitch(self, depth: int) -> int:
+        """The row pitch of a packed A in units, for rows of `depth` units."""
+        return depth
+
     @abstractmethod
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
         """Pack A (..., M, K) in scratch as (..., M, depth) units."""
@@ -149,6 +153,8 @@ class Interleaved(Product):
     def _factor(self, tensor: Tensor) -> Tensor:
         """A factor in the type that it is packed in."""
         held = tensor.buffer or tensor
+        if self.rounds and held.element == "f32":  # exact: see `scaled_factors`
+            return Elementwise(held.shape, self.element, [held], _rounded)
         if self.rounds and is_operation(held, "arith.truncf") and held.operands[0].element == "f32":
             return Elementwise(held.shape, held.element, held.operands, _rounded)
         return converted(held, self.element)
@@ -194,9 +200,8 @@ class Interleaved(Product):
         tensor = self._factor(tensor)
         *batch, k, n = tensor.shape
         packed = place or lowering.scratch.allocate((*batch, k // self.count, n), self.unit)
-        kept = lowering.plan(operation, tensor.shape, [tensor])
-
-        across = not kept and lies_across(tensor, lowering.target, self.count)
+        across = lies_across(tensor, lowering.target)
+        kept = {} if across else lowering.plan(operation, tensor.shape, [tensor])
 
         def emit(unmasked: frozenset[object]) -> list[Value]:
             evaluation = Evaluation(builder, unmasked, kept)
@@ -263,6 +268,10 @@ class TileProduct(Interleaved):
     """Units in tile registers: see `amx_kernels`."""
 
     instruction: amx_kernels.Instruction
+
+    def left_pitch(self, depth: int) -> int:
+        """An odd number of cache lines: all rows of a tile are read at once, which are then in different sets."""
+        return depth + amx_kernels.ROWS if depth % (2 * amx_kernels.ROWS) == 0 else depth
 
     def block(self, target: CpuTarget, m: int, n: int, work: str) -> Blocking:
         """Up to two by two tile registers."""
