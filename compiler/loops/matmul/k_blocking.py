@@ -143,7 +143,7 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
         epilogue=None
         if kept is None
         or lowering.checks is not None  # in checked mode the store is checked at its own place
-        else epilogue(lowering, loop, dot, loop.results[place], block, kept.writes),
+        else epilogue(lowering, loop, dot, loop.results[place], block, kept.writes, flushed=product.flushes),
         place=place,
         from_zero=from_zero,
         state=state,
