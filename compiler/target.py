@@ -61,8 +61,13 @@ class CpuTarget:
 
     @property
     def has_scalef(self) -> bool:
-        """Whether an instruction scales vectors by powers of two: AVX-512's VSCALEFPS."""
-        return "avx512f" in self.features
+        """Whether instructions scale vectors by powers of two and take off integers: AVX-512's VSCALEFPS, VREDUCEPS."""
+        return "avx512f" in self.features and "avx512dq" in self.features
+
+    @property
+    def has_range(self) -> bool:
+        """Whether an instruction takes the larger number where one of two floats may be NaN: AVX-512's VRANGEPS."""
+        return "avx512dq" in self.features and "avx512vl" in self.features
 
     @property
     def multiplies_high(self) -> bool:
@@ -105,6 +110,11 @@ class CpuTarget:
     @property
     def prefetches(self) -> bool:
         """Whether there is a prefetch instruction."""
+        return self.triple.startswith(("x86_64", "aarch64"))
+
+    @property
+    def has_flat_memory(self) -> bool:
+        """Whether scratch and all arrays have addresses of 64 bits in one space."""
         return self.triple.startswith(("x86_64", "aarch64"))
 
     @property

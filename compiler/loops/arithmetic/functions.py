@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
@@ -68,12 +68,31 @@ def exp(builder: LoopBuilder, x: Value, has_scalef: bool, *, moderate: bool = Fa
 
 def exp2(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
     """2**x, within 1 ulp; 0 below -150, infinity from 128, NaN kept."""
+    if _scales(x, has_scalef):
+        r = _reduced(builder, x)  # 0 for infinity
+        power = _scale(
+            builder, builder.binary("arith.subf", x, r), _polynomial(builder, r, _EXP2), has_scalef
+        )
+        stays = _compare(builder, "uge", x, builder.constant(-150.0, x.type))
+        return builder.select(stays, power, builder.constant(0.0, x.type))
 
     def factors(x: Value) -> tuple[Value, Value]:
         exponent = _round(builder, x)
         return exponent, _polynomial(builder, builder.binary("arith.subf", x, exponent), _EXP2)
 
     return exponential(builder, x, factors, lowest=-150.0, highest=128.0, has_scalef=has_scalef)
+
+
+def _reduced(builder: LoopBuilder, x: Value) -> Value:
+    """What rounding to the nearest integer takes from x; 0 for infinity, NaN kept. By AVX-512's VREDUCEPS."""
+    nearest, every = builder.constant(0, "i32"), builder.constant(-1, "i16")
+    as_set, type = builder.constant(_ROUNDING_AS_SET, "i32"), x.type
+    return builder.pure(
+        f'llvm.call_intrinsic "llvm.x86.avx512.mask.reduce.ps.512"({x.name}, {nearest.name}, {x.name}, '
+        f"{every.name}, {as_set.name}) : ({type}, i32, {type}, i16, i32) -> {type}",
+        type,
+        (x, nearest, every, as_set),
+    )
 
 
 def _round(builder: LoopBuilder, x: Value) -> Value:
@@ -258,8 +277,7 @@ def round_to_f16(builder: LoopBuilder, value: Value) -> Value:
     return builder.cast("arith.trunci", result, halves)
 
 
-@dataclass(frozen=True)
-class NarrowFloat:
+class NarrowFloat(NamedTuple):
     """How a 16-bit float type, held as i16, is converted to f32 and back."""
 
     widen: Callable[[LoopBuilder, Value], Value]

@@ -20,6 +20,7 @@ from triton_porting_kit.compiler.loops.matmul import scaled_factors, small_produ
 from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Columns, Left, Strips
+from triton_porting_kit.compiler.loops.matmul.kept_factors import kept_right
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, Part
 from triton_porting_kit.compiler.loops.matmul.products import (
     Elements,
@@ -30,6 +31,7 @@ from triton_porting_kit.compiler.loops.matmul.products import (
     product_for,
 )
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, unrolled
+from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch, lines_ahead, steps_between
 from triton_porting_kit.compiler.loops.matmul.vector_kernels import RegisterBlock
 from triton_porting_kit.compiler.loops.tiles import lane_memory
@@ -56,7 +58,9 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     there = {} if batch else {t: small_products.in_place(lowering, product, t) for t in (a, b)}
     read_there = [(tensor, place) for tensor, place in there.items() if place is not None]
     left = there.get(a) or product.pack_left(lowering, operation, a)
-    right = there.get(b) or product.pack_right(lowering, operation, b)
+    block = product.block(lowering.target, m, n, work)
+    kept = None if batch or there.get(b) else kept_right(lowering, operation, product, block, b)
+    right = there.get(b) or kept or product.pack_right(lowering, operation, b)
     builder = lowering.builder
     from_zero = isinstance(c, Splat) and c.value.constant == 0
     if from_zero:
@@ -64,7 +68,6 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     else:
         accumulator = _accumulator(lowering, operation, c, work, (left, right))
     builder.forget_reads()
-    block = product.block(lowering.target, m, n, work)
     fetch = small_products.next_tiles(lowering, operation, read_there, block, (m, n, k))
     excess = None if product.excess is None else lowering.scratch.allocate((n,), work).pointer
 
@@ -188,24 +191,39 @@ def _multiply(
             c_row = builder.address(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
             )
-            a_rows = a.from_row(builder, rows.induction, element)
             accumulators = _less(builder, tile.begin(part.begun, c_row, n), excess)
 
-            def steps(start: Value, end: Value, sums: list[Value]) -> list[Value]:
-                with builder.loop(start, end, builder.i64(tile.units), sums) as loop:
-                    loop.yields = tile.step(loop.arguments, a_rows, b_column, loop.induction)
-                return loop.results
+            def along(
+                a_rows: Left, column: Value, end: Value, sums: list[Value], before: Value = zero
+            ) -> list[Value]:
+                """The sums with `end` units more, of rows of A and a column of B; `before` units are done."""
 
-            if fetch is None:
-                sums = steps(zero, depth, accumulators)
-            else:
+                def steps(start: Value, end: Value, sums: list[Value]) -> list[Value]:
+                    with builder.loop(start, end, builder.i64(tile.units), sums) as loop:
+                        loop.yields = tile.step(loop.arguments, a_rows, column, loop.induction)
+                    return loop.results
+
+                if fetch is None:
+                    return steps(zero, end, sums)
                 line = builder.i64(steps_between(product))
-                with builder.loop(zero, depth, line, accumulators) as lines:
+                with builder.loop(zero, end, line, sums) as lines:
                     start = lines.induction
-                    fetch(rows.induction, strips.induction, start, a_rows)
-                    end = builder.binary("arith.minsi", builder.add(start, line), depth)
-                    lines.yields = steps(start, end, lines.arguments)
-                sums = lines.results
+                    fetch(rows.induction, strips.induction, builder.add(before, start), a_rows, start)
+                    stop = builder.binary("arith.minsi", builder.add(start, line), end)
+                    lines.yields = steps(start, stop, lines.arguments)
+                return lines.results
+
+            if isinstance(a, RowTable):
+                each = builder.i64(a.units)
+                with builder.loop(zero, part.iterations, builder.i64(1), accumulators) as iterations:
+                    before = builder.mul(iterations.induction, each)
+                    further = builder.mul(before, builder.i64(b.strides[-2]))
+                    column = builder.address(b_column, [further], b.element)
+                    there = a.left(builder, iterations.induction, rows.induction, block.rows)
+                    iterations.yields = along(there, column, each, iterations.arguments, before)
+                sums = iterations.results
+            else:
+                sums = along(a.from_row(builder, rows.induction, element), b_column, depth, accumulators)
             pitch = builder.i64(n)
             if epilogue is None:
                 tile.store(sums, c_row, pitch)

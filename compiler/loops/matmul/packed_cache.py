@@ -71,13 +71,14 @@ class PackedCache:
 
 
 def packed_cache(
-    lowering: Lowering, load: Operation, iterations: int, size: int
+    lowering: Lowering, load: Operation, iterations: int, size: int, shared_by: int = 1
 ) -> tuple[PackedCache, Value] | None:
     """A cache for panels of `size` bytes, each of so many `iterations` of a `load`, and the address of its first panel.
 
+    It takes its share of what is kept, which is `shared_by` so many caches.
     None if the memory may change, or if an address alone does not identify what is read.
     """
-    panels = lowering.target.caches.kept_bytes // size
+    panels = lowering.target.caches.kept_bytes // shared_by // size
     body = load.block
     while body.parent is not None:
         body = body.parent.block

@@ -110,7 +110,10 @@ class Ranges:
         if len(ranges) < len(owner.operands):
             return None
         found = self._computed(owner, ranges)
-        if owner.name in _SUMS and definition.type.element == "i32":  # which may overflow
+        narrow = definition.type.element == "i32"
+        if owner.name == "arith.trunci" and not narrow:
+            return None
+        if owner.name in (*_SUMS, "arith.trunci") and narrow:  # which may overflow
             self.at_least(found.low, -(1 << 31))
             self._ask(builder.compare("sle", found.high, builder.i64((1 << 31) - 1)))
         return found
@@ -118,7 +121,7 @@ class Ranges:
     def _computed(self, operation: Operation, ranges: list[Range]) -> Range:
         builder, name = self.lowering.builder, operation.name
         a, b = ranges[0], ranges[-1]
-        if name == "arith.extsi":
+        if name in ("arith.extsi", "arith.trunci"):
             return a
         if name == "arith.subi":
             return Range(builder.sub(a.low, b.high), builder.sub(a.high, b.low))
@@ -169,4 +172,12 @@ def plus(a: Polynomial, b: Polynomial, times: int = 1) -> Polynomial:
 
 
 _SUMS = {"arith.addi", "arith.subi", "arith.muli"}
-_FOLLOWED = {*_SUMS, "arith.divsi", "arith.extsi", "arith.minsi", "arith.maxsi", "arith.remsi"}
+_FOLLOWED = {
+    *_SUMS,
+    "arith.divsi",
+    "arith.extsi",
+    "arith.trunci",
+    "arith.minsi",
+    "arith.maxsi",
+    "arith.remsi",
+}

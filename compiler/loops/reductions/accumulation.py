@@ -13,6 +13,7 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.reductions import quiet_extremes
 from triton_porting_kit.compiler.loops.reductions.combine import combine
 
 _SUMS_AND_PRODUCTS = ("arith.addf", "arith.subf", "arith.mulf")
@@ -24,11 +25,13 @@ class Accumulation:
     They are `held` as f32 if the region only adds and multiplies narrow floats.
     """
 
-    def __init__(self, lowering: Lowering, region: Block) -> None:
+    def __init__(self, lowering: Lowering, region: Block, inputs: Sequence[Def] = ()) -> None:
+        """`inputs` are what is combined, where that is known."""
         self._lowering = lowering
         self._region = region
         self._operations, self._yield = region.operations[:-1], region.operations[-1]
         self._wide = bool(self._operations) and all(_is_narrow(op) for op in self._operations)
+        self._quiet = quiet_extremes.applies(lowering, region, inputs)
         self._elements = [operand.type.element for operand in self._yield.operands]
 
     def held_element(self, element: str) -> str:
@@ -51,6 +54,11 @@ class Accumulation:
 
     def combine(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
         """The region's results for partial results `a` and `b`, lane by lane."""
+        if self._quiet:
+            return [
+                quiet_extremes.extreme(self._lowering.builder, self._operations[0].name, left, right)
+                for left, right in zip(a, b, strict=True)
+            ]
         if not self._wide:
             return combine(self._lowering, self._region, a, b)
         builder = self._lowering.builder

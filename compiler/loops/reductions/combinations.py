@@ -58,7 +58,11 @@ class Combination:
     def __init__(self, lowering: Lowering, operations: Sequence[Operation]) -> None:
         self._lowering = lowering
         self._parts = [
-            (Accumulation(lowering, operation.regions[0]), operation.regions[0], len(operation.operands))
+            (
+                Accumulation(lowering, operation.regions[0], operation.operands),
+                operation.regions[0],
+                len(operation.operands),
+            )
             for operation in operations
         ]
 

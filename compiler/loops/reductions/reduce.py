@@ -10,6 +10,7 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.matmul.narrow_factors import narrow_factors
 from triton_porting_kit.compiler.loops.memory import row_prefetch
 from triton_porting_kit.compiler.loops.reductions.combinations import Combination, companions
 from triton_porting_kit.compiler.loops.reductions.shares import Shares, shares
@@ -41,7 +42,8 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
     kept_shape = shape[:axis] + shape[axis + 1 :]
     held = lowering.plan(operations[-1], shape, inputs)
     beside = lowering.part(Beside).taken(operations)
-    kept = held | beside
+    narrow = narrow_factors(lowering, operations, held)
+    kept = held | {tensor: place for tensor, (_, place) in narrow.items()} | beside
     around = joined_around(shape, axis, joining(inputs))
     results = [
         lowering.scratch.allocate(d.type.shape, d.type.element) if d.type.shape is not None else None
@@ -73,7 +75,11 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
     else:
         values = specialise(lowering.builder, inputs, emit)
     for tensor, buffer in held.items():
-        lowering.hold(tensor, buffer)
+        if tensor in narrow:
+            factor, place = narrow[tensor]
+            lowering.hold(factor, place.narrow)
+        else:
+            lowering.hold(tensor, buffer)
     if beside:
         lowering.builder.forget_reads()
     for index, definition in enumerate(definitions):
@@ -106,7 +112,7 @@ class _Reducer:
         evaluation: Evaluation,
         span: PeeledLoop,
         kept: dict[Tensor, Buffer],
-        rows: row_prefetch.Ahead,
+        rows: list[row_prefetch.Row],
     ) -> None:
         shape = inputs[0].shape
         self._lowering = lowering

@@ -25,13 +25,15 @@ class Converted(Buffer):
     def __init__(self, buffer: Buffer, tensor: Tensor, source: Tensor) -> None:
         super().__init__(buffer.shape, buffer.element, buffer.pointer)
         self._tensor, self._source = tensor, source
+        self.narrow = buffer
+        """The buffer as others read it."""
         self.element = source.element
 
     def write(self, builder: LoopBuilder, point: Point, value: Value) -> None:
         evaluation = Evaluation(builder, frozenset(), {})
         evaluation.give(self._source, point, value)
         converted = evaluation.at(self._tensor, point)
-        Buffer(self.shape, self._tensor.element, self.pointer).write(builder, point, converted)
+        self.narrow.write(builder, point, converted)
 
 
 @dataclass
