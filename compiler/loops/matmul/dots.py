@@ -17,7 +17,7 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.matmul import small_products
+from triton_porting_kit.compiler.loops.matmul import scaled_factors, small_products
 from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Columns, Left, Strips
@@ -49,13 +49,14 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     a, b, c = (lowering.tensor(operand) for operand in operation.operands)
     result = operation.results[0]
     panel = lowering.part(Panels).get(operation)
+    a = scaled_factors.left(operation, a)
     if panel is not None:
         lowering.define(result, _add_to_panel(lowering, operation, panel, a, b, c))
         return
     work = "f32" if c.element in types.NARROW_FLOATS else c.element
     k, n = b.shape[-2:]
     *batch, m, _ = c.shape
-    product = product_for(lowering.target, a.element, b.element, (m, n, k), work)
+    product = product_for(lowering.target, *scaled_factors.elements(operation), (m, n, k), work)
     there = {} if batch else {t: small_products.in_place(lowering, product, t) for t in (a, b)}
     read_there = [(tensor, place) for tensor, place in there.items() if place is not None]
     left = there.get(a) or product.pack_left(lowering, operation, a)

@@ -89,7 +89,7 @@ class Panel:
     product: Product
     block: Blocking
     iterations: int
-    left: Buffer
+    left: Rows | Columns
     """Packed A: (M, units of all iterations)."""
     right: Strips
     """Packed B: (units of all iterations, N); the first cached panel."""
@@ -138,6 +138,11 @@ class Panel:
     def k(self) -> int:
         """Elements along K of one iteration."""
         return self.depth * self.product.count
+
+    @property
+    def _left_pitch(self) -> int:
+        """The row pitch of packed A in elements."""
+        return self.left.strides[0] * self.product.count
 
     def add(
         self,
@@ -193,15 +198,15 @@ class Panel:
         self, lowering: Lowering, operation: Operation, a: Tensor, units: Value, packs: Value
     ) -> Buffer:
         """Pack this iteration's part of A behind so many `units`, if it `packs`. Returns where."""
-        builder, pitch = lowering.builder, self.iterations * self.k
+        builder = lowering.builder
         strip = column_strip(a.shape[0])
         if not self.in_place and self.table is None and self.product.packs_columns(a):
             self.left = Columns(self.left.shape, self.left.element, self.left.pointer, strip)
             a, units = turned(a), builder.mul(units, builder.i64(strip))
         first = builder.address(self.left.pointer, [units], types.storage(self.left.element))
-        place: Buffer = Rows(a.shape, self.element, first, pitch)
+        place: Buffer = Rows(a.shape, self.element, first, self._left_pitch)
         if self.columns:
-            place = Strips(a.shape, self.product.element, first, strip, pitch)
+            place = Strips(a.shape, self.product.element, first, strip, self.iterations * self.k)
 
         def packed() -> list[Value]:
             if self.columns:
@@ -226,7 +231,7 @@ class Panel:
     ) -> None:
         """Multiply the waiting iterations and this one; if this one goes `alone`, in two rounds."""
         zero, one, filled = builder.i64(0), builder.i64(1), self.state.filled
-        pitch = builder.i64(self.iterations * self.k)
+        pitch = builder.i64(self._left_pitch)
         if not self.in_place:
             left = self.table or Left(self.left.pointer, pitch, one)
             if self.columns:
