@@ -22,7 +22,8 @@ from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.memory.store_footprint import address
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.graph import cost
+from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles.transposed import turned
 
 
@@ -192,6 +193,9 @@ class Panel:
             return []
 
         builder.if_else(packs, packed)
+        expensive = a.buffer is None and cost(a, {}) >= EXPENSIVE
+        if packs.constant == 1 and not self.columns and expensive and lowering.needed_after(a, operation):
+            lowering.hold(a, place)  # as the weights in the gradient of attention
 
     def _multiply(
         self,
