@@ -76,12 +76,12 @@ MISSES = {
     "attention fp32": (
         "- Attention in float32 spends four fifths of its time in its two products. A load beside each two\n"
         "  multiply-adds, from L1, leaves 85 % of the peak in registers on the Xeon with AMX, in blocks of any shape;\n"
-        "  the products reach 78 %. With those 85 % and with the exponentials at the rate of their units, it would be\n"
-        "  1.3 times as fast as torch."
+        "  the products reach 77 %. With those 85 %, and with exponentials at the rate of their units, it would be\n"
+        "  about 1.3 times as fast as torch."
     ),
     "attention backward fp32": (
         "- The gradient of attention in float32 does seven products in two kernels, which need no atomic additions;\n"
-        "  torch does five. Six sevenths of its time are products, at 77 % of the peak in registers."
+        "  torch does five. Six sevenths of its time are products, at 78 % of the peak in registers."
     ),
     "segmented sum": (
         "- One thread adds whole vectors to a segment. Several do so under locks of 1 KiB of memory, since x86-64\n"
