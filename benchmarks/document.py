@@ -83,6 +83,7 @@ def kernel_section(results: Results) -> Iterator[str]:
         "to AVX2.\n"
     )
     yield from kernel_table(results)
+    yield from _reasons(results.group("kernels"))
 
 
 def kernel_table(results: Results) -> Iterator[str]:
@@ -162,7 +163,12 @@ def workload_section(results: Results, title: str = "## What models do") -> Iter
         + "".join(sorted({bar_text(f) for f in found if f.name == MEAN}))
         + ".\n"
     )
-    missed = [f.name for f in found if f.column == BEST and f.met is False]
+    yield from _reasons(f for f in found if f.column == BEST)
+
+
+def _reasons(found: Iterable[Figure]) -> Iterator[str]:
+    """Why some of these figures miss their targets, as far as there is something to say."""
+    missed = [figure.name for figure in found if figure.met is False]
     if why := [text for start, text in MISSES.items() if any(name.startswith(start) for name in missed)]:
         yield "\n".join(("Of those that miss the target:\n", *why, ""))
 

@@ -37,8 +37,13 @@ from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch, li
 from triton_porting_kit.compiler.loops.matmul.vector_kernels import RegisterBlock
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Load
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat, Tensor, closure
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.graph import cost, reads_memory
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Splat, Tensor, closure
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk
+
+LIGHT = 4
+"""Most operations for an element with which a sum begins."""
 
 INDEPENDENT = 2
 """The number of independent accumulators of a column sum of B: consecutive steps along K go to different ones."""
@@ -65,10 +70,12 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     right = there.get(b) or kept or product.pack_right(lowering, operation, b)
     builder = lowering.builder
     from_zero = isinstance(c, Splat) and c.value.constant == 0
+    initial: Tensor | None = None
     if from_zero:
         accumulator = lowering.scratch.allocate(c.shape, work)
     else:
-        accumulator = _accumulator(lowering, operation, c, work, (left, right))
+        in_registers = isinstance(product, VectorProduct)
+        accumulator, initial = _accumulator(lowering, operation, c, work, (left, right), in_registers)
     builder.forget_reads()
     fetch = small_products.next_tiles(lowering, operation, read_there, block, (m, n, k))
     excess = None if product.excess is None else lowering.scratch.allocate((n,), work).pointer
@@ -83,7 +90,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
             _measure(lowering, product, block, right, excess, builder.i64(depth), batch)
         begun, no, one = builder.constant(not from_zero, "i1"), builder.constant(0, "i1"), builder.i64(1)
         part = Part(a_part, right, builder.i64(depth), one, excess, begun=begun, stores=no, known=no)
-        _multiply(lowering, product, block, part, accumulator, batch, fetch)
+        _multiply(lowering, product, block, part, accumulator, batch, fetch, initial=initial)
 
     if batch:
         with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1), points=batch[0]) as region:
@@ -119,11 +126,18 @@ def _add_to_panel(
 
 
 def _accumulator(
-    lowering: Lowering, operation: Operation, initial: Tensor, element: str, factors: tuple[Buffer, Buffer]
-) -> Buffer:
+    lowering: Lowering,
+    operation: Operation,
+    initial: Tensor,
+    element: str,
+    factors: tuple[Buffer, Buffer],
+    in_registers: bool,
+) -> tuple[Buffer, Tensor | None]:
     """A buffer that holds `initial` and may be overwritten while the `factors` are still read.
 
-    It reuses the buffer of a loop-carried value if this operation is the last to need that value.
+    It reuses the buffer of a loop-carried value if this operation is the last to need that value. If that is scaled
+    and the like first, and sums stay `in_registers`, the product does so as it begins with each block: then the second
+    result is what the sums begin with.
     """
     held = initial.buffer or initial
     kept = [factor.pointer for factor in factors]
@@ -133,7 +147,7 @@ def _accumulator(
         and held.pointer not in kept
         and _ends_here(lowering, initial, operation)
     ):
-        return held.renamed()
+        return held.renamed(), None
     for tensor in closure([held]):
         if (
             isinstance(tensor, Buffer)
@@ -143,11 +157,22 @@ def _accumulator(
             and initial.element == element
             and not reads_buffer(held, tensor, aligned_only=True)
         ):
+            if in_registers and _is_light(lowering, operation, held):
+                return tensor.renamed(), held
             lowering.fill(operation, tensor, held)
-            return tensor.renamed()
+            return tensor.renamed(), None
     buffer = lowering.scratch.allocate(initial.shape, element)
     lowering.fill(operation, buffer, converted(held, element))
-    return buffer
+    return buffer, None
+
+
+def _is_light(lowering: Lowering, operation: Operation, tensor: Tensor) -> bool:
+    """Whether a matrix is computed from scratch in a few operations, once what is expensive in it is there."""
+    if len(tensor.shape) != 2 or reads_memory(tensor):
+        return False
+    if lowering.plan(operation, tensor.shape, [tensor]):
+        return False
+    return cost(tensor, {}) <= LIGHT
 
 
 def _ends_here(lowering: Lowering, tensor: Tensor, operation: Operation) -> bool:
@@ -177,8 +202,11 @@ def _multiply(
     batch: Sequence[Value],
     fetch: Fetch | None = None,
     epilogue: Epilogue | None = None,
+    initial: Tensor | None = None,
 ) -> None:
-    """c += a * b over a `part` of K, whose length is a multiple of the units of one step."""
+    """c += a * b over a `part` of K, whose length is a multiple of the units of one step. If there is an `initial`, the
+    sums begin with that instead of with c.
+    """
     builder, a, b, depth = lowering.builder, part.left, part.right, part.depth
     m, n = c.shape[-2:]
     zero = builder.i64(0)
@@ -194,7 +222,11 @@ def _multiply(
             c_row = builder.address(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
             )
-            accumulators = _less(builder, tile.begin(part.begun, c_row, n), excess)
+            if initial is None:
+                begun = tile.begin(part.begun, c_row, n)
+            else:
+                begun = _initial(builder, block, initial, rows.induction, strips.induction)
+            accumulators = _less(builder, begun, excess)
 
             def along(
                 there: Left, column: Value, end: Value, sums: list[Value], before: Value = zero
@@ -269,6 +301,22 @@ def _converted(lowering: Lowering, rows: Left, depth: Value, b: Buffer, room: Bu
             lane_memory.write(builder, to, convert(builder, "arith.extf", found, rows.raw, room.element))
     builder.forget_reads()
     return Left(room.pointer, builder.i64(pitch), builder.i64(1))
+
+
+def _initial(builder: LoopBuilder, block: Blocking, tensor: Tensor, row: Value, column: Value) -> list[Value]:
+    """What a register block begins with, row by row."""
+    evaluation = Evaluation(builder, frozenset(), {})
+    values = []
+    for down in range(block.rows):
+        for vector in range(block.vectors):
+            indices = (
+                builder.add(row, builder.i64(down)),
+                builder.add(column, builder.i64(vector * block.lanes)),
+            )
+            lanes = block.lanes
+            point = Point(indices, 1 if lanes > 1 else -1, lanes)
+            values.append(builder.broadcast(evaluation.at(tensor, point), lanes))
+    return values
 
 
 def _block(

@@ -23,7 +23,8 @@ from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
 from triton_porting_kit.compiler.loops.memory.store_footprint import address
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.graph import cost
+from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles.transposed import turned
 
 
@@ -216,6 +217,9 @@ class Panel:
             return []
 
         builder.if_else(packs, packed)
+        expensive = a.buffer is None and cost(a, {}) >= EXPENSIVE
+        if packs.constant == 1 and not self.columns and expensive and lowering.needed_after(a, operation):
+            lowering.hold(a, place)  # as the weights in the gradient of attention
         return place
 
     def _multiply(
