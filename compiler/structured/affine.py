@@ -161,7 +161,7 @@ class Affine(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Pointer:
     """Addresses `base + element_bytes * index` for every position of a tile.
 

@@ -115,7 +115,7 @@ class Emitter:
         if isinstance(scalar, Wrapped):
             return self._wrapped(scalar)
         if isinstance(scalar, Clamped):
-            low, high = self.constant(-scalar.most), self.constant(scalar.most)
+            low, high = self.constant(scalar.least), self.constant(scalar.most)
             return self.i64("arith.maxsi", self.i64("arith.minsi", self.poly(scalar.poly), high), low)
         value, unsigned = scalar.value, scalar.unsigned
         info = self.types.info(value)

@@ -8,17 +8,20 @@ from typing import Any
 from triton_porting_kit.compiler import artefacts
 from triton_porting_kit.compiler.dialect.operations import NumPrograms, ProgramId, Range
 from triton_porting_kit.errors import PortingKitError
+from triton_porting_kit.on_demand import function
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
-from . import control, memory, naturals, tensors
-from .branches import structure_branches
+from . import control, memory, tensors
 from .diagnostics import fail
-from .orientation import orient
 from .rewriter import Rewriter
-from .selecting import select_elements
 from .types import Types
-from .unrolling import unroll
+
+# What few kernels need.
+_orient = function("compiler.structured.orientation", "orient")
+_select_elements = function("compiler.structured.selecting", "select_elements")
+_structure_branches = function("compiler.structured.branches", "structure_branches")
+_unroll = function("compiler.structured.unrolling", "unroll")
 
 _DIALECTS = ("arith", "func", "linalg", "llvm", "math", "scf", "tensor", "ub")
 _TIDY = "builtin.module(canonicalize{region-simplify=disabled},cse,loop-invariant-code-motion)"
@@ -35,7 +38,7 @@ _HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
     "tt.atomic_load": memory.atomic_load,
     "tt.atomic_store": memory.atomic_store,
     "tt.atomic_poll": memory.atomic_poll,
-    **dict.fromkeys(("arith.divsi", "arith.remsi"), naturals.division),
+    **dict.fromkeys(("arith.divsi", "arith.remsi"), function("compiler.structured.naturals", "division")),
     **dict.fromkeys(("cf.br", "cf.cond_br"), control.branch),
 }
 _PURE = frozenset(cls.OPERATION_NAME for cls in (Range, ProgramId, NumPrograms))
@@ -64,20 +67,20 @@ def import_ttir(
         for name in _DIALECTS:
             _ = current.dialects[name]
         if unrolls and '"scf.for"' in text:
-            unroll(module)
+            _unroll(module)
         if '"scf.if"' in text:
-            select_elements(module)
+            _select_elements(module)
         types = Types()
-        for function in list(module.body.operations):
-            if function.operation.name == "tt.func":
-                _import_function(types, function, promises)
+        for defined in list(module.body.operations):
+            if defined.operation.name == "tt.func":
+                _import_function(types, defined, promises)
         module.operation.attributes["tpk.structured"] = ir.IntegerAttr.get(types.i32, 1)
         if '"cf.' in text or " cf." in text:  # not those of scf
-            structure_branches(module)
+            _structure_branches(module)
         artefacts.verify(module)  # this module was built in memory, so no parser has verified it
         mlir.run_passes(module, _TIDY)
         # Only these make tiles of two dimensions, and products are not turned.
-        if turns and "tt.expand_dims" in text and "tt.dot" not in text and orient(module):
+        if turns and "tt.expand_dims" in text and "tt.dot" not in text and _orient(module):
             artefacts.verify(module)
         _erase_unused(module)
     return module

@@ -163,7 +163,7 @@ class MaskAnalysis:
         return None
 
     def _clamped(self, poly: Poly) -> Poly:
-        return self._analysis.scalars.poly(Clamped(poly, _FAR))
+        return self._analysis.scalars.poly(Clamped(poly, -_FAR, _FAR))
 
 
 def _parts(value: Any) -> list[Any]:

@@ -14,11 +14,17 @@ Monomial = tuple[int, ...]
 """Sorted ids of the scalars that are multiplied; the empty product is the constant term."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Poly:
     """A sum of `coefficient * product of scalars`; a scalar is named by its id in the scalar table."""
 
     terms: frozenset[tuple[Monomial, int]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Poly) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash(self.terms)
 
     @staticmethod
     def of(terms: Iterable[tuple[Monomial, int]]) -> Poly:

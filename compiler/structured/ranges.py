@@ -161,7 +161,7 @@ class Ranges:
         if isinstance(scalar, Wrapped):
             return self._within(self._of_poly(scalar.poly), scalar.bits)
         if isinstance(scalar, Clamped):
-            return self._step(Op.UNION, self._constant(-scalar.most), self._constant(scalar.most))
+            return self._step(Op.UNION, self._constant(scalar.least), self._constant(scalar.most))
         assert isinstance(scalar, Leaf)
         info = self._types.info(scalar.value)
         if info.shape is not None:

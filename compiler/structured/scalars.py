@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .poly import Poly
@@ -16,24 +15,23 @@ class Leaf(NamedTuple):
     unsigned: bool = False
 
 
-@dataclass(frozen=True)
-class Wrapped:
+class Wrapped(NamedTuple):
     """The lowest `bits` of a polynomial, sign-extended: its value after it has wrapped around."""
 
     poly: Poly
     bits: int
 
 
-@dataclass(frozen=True)
-class Clamped:
-    """A polynomial clamped to [-most, most]."""
+class Clamped(NamedTuple):
+    """A polynomial clamped to [least, most]."""
 
     poly: Poly
+    least: int
     most: int
 
 
 Scalar = Leaf | Wrapped | Clamped
-"""Keys of `Scalars`. Named tuples with equal fields are equal, so `Wrapped` and `Clamped` are none."""
+"""Keys of `Scalars`. Named tuples with equal fields are equal, so each kind has fields of other types, or more."""
 
 
 class Scalars:

@@ -25,11 +25,8 @@ from triton_porting_kit.on_demand import function
 from triton_porting_kit.toolchain.mlir import ir
 
 from .diagnostics import fail
-from .elementwise import map_elementwise
-from .matmuls import dot
 from .regions import with_region
 from .rewriter import Rewriter
-from .scaled_dots import dot_scaled
 
 _TOWARD_ZERO = 3  # value in upstream's enumeration of rounding modes
 Handler = Callable[[Rewriter, Any], None]
@@ -202,8 +199,8 @@ HANDLERS: dict[str, Handler] = {
     "tt.broadcast": _reshaped,
     "tt.reshape": _reshaped,
     "tt.trans": _reshaped,
-    "tt.dot": dot,
-    "tt.dot_scaled": dot_scaled,
+    "tt.dot": function("compiler.structured.matmuls", "dot"),
+    "tt.dot_scaled": function("compiler.structured.scaled_dots", "dot_scaled"),
     "tt.reduce": partial(with_region, cls=Reduce),
     "tt.scan": partial(with_region, cls=Scan),
     "tt.clampf": _clampf,
@@ -214,7 +211,7 @@ HANDLERS: dict[str, Handler] = {
     "tt.fp_to_fp": _fp_to_fp,
     "tt.extern_elementwise": function("compiler.structured.libraries", "extern_elementwise"),
     "tt.elementwise_inline_asm": function("compiler.structured.assembly", "inline_assembly"),
-    "tt.map_elementwise": map_elementwise,
+    "tt.map_elementwise": function("compiler.structured.elementwise", "map_elementwise"),
     "tt.bitcast": _bitcast,
     "tt.cat": _cat,
     "tt.join": _renamed(Join),

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from triton_porting_kit.compiler import codegen
+from triton_porting_kit.compiler.defects import InvalidIR
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import llvm, mlir
@@ -61,6 +62,14 @@ def test_the_long_way() -> None:
 def test_what_has_no_counterpart_in_llvm_ir() -> None:
     with pytest.raises(CompilationError, match=r"vendor\.do, loc\(.*:3.*\), has no counterpart in LLVM IR"):
         codegen.lower_to_llvm_ir(module('"vendor.do"(%s) : (f32) -> f32'))
+
+
+def test_a_text_that_is_damaged_is_an_error() -> None:
+    text = codegen.lower_to_llvm_ir(module("math.sqrt %f : vector<4xf32>"))
+    call = next(line for line in text.splitlines() if " = call <4 x float>" in line)
+    damaged = text.replace(call, "").replace("  ret void", f"{call}\n  ret void")
+    with pytest.raises(InvalidIR, match="does not dominate"):
+        codegen.parse_llvm_ir(damaged, CpuTarget.host())
 
 
 def test_pass_managers_are_made_once_for_a_context(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,6 +223,24 @@ def test_wrapped_rows(place: Place, start: int, period: int, n: int) -> None:
 
 
 @triton.jit
+def wrapped_from(X, O, start, period, stride, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(O + i, tl.load(X + (period + (start + i) % period) * stride))
+
+
+@pytest.mark.parametrize("start", [-70, -17, -1, 0, 40])
+@pytest.mark.parametrize("period", [1, 3, 15, 16, 17, 50])
+@pytest.mark.parametrize("stride", [1, 3])
+def test_rows_that_wrap_more_than_once(place: Place, start: int, period: int, stride: int) -> None:
+    """The remainder has the sign of the dividend, as in C."""
+    x = values_of((2 * period - 1) * stride + 1)
+    out = place(np.zeros(64, np.float32))
+    wrapped_from[(1,)](place(x), out, start, period, stride, B=64)
+    expected = x[(period + np.fmod(start + np.arange(64), period)) * stride]
+    np.testing.assert_array_equal(out.numpy(), expected)
+
+
+@triton.jit
 def mixed_bounds(X, Y, O, n, m, k, B: tl.constexpr):
     i = tl.arange(0, B)
     x = tl.load(X + i, mask=i < n, other=1.0)

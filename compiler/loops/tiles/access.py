@@ -30,7 +30,7 @@ def nowhere() -> AbstractContextManager[None]:
     return NOWHERE
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Access:
     """A structured access of a tile of `shape`; all scalars are i64, in elements."""
 
@@ -135,11 +135,14 @@ class Access:
             return [builder.select(builder.compare("sge", lanes, sizes), builder.sub(lanes, sizes), lanes)]
 
         def many_passes() -> list[Value]:
-            lanes = builder.add(builder.broadcast(builder.add(start, index), width), iota)
-            divisor = _divisor(builder, sizes)
-            text = f"arith.remsi {lanes.name}, {divisor.name} : {lanes.type}"
-            # The division must stay in this branch; the other branch exists to avoid it.
-            return [builder.pure(text, lanes.type, (lanes, divisor), floor=builder.level)]
+            # Lane by lane: LLVM takes long to write a vector of divisions out, and this is rarely run.
+            before, divisor = builder.add(start, index), _divisor(builder, size)
+            zero, one = builder.i64(0), builder.i64(1)
+            with builder.loop(zero, builder.i64(width), one, [builder.broadcast(zero, width)]) as loop:
+                lane = builder.binary("arith.remsi", builder.add(before, loop.induction), divisor)
+                here = builder.compare("eq", iota, builder.broadcast(loop.induction, width))
+                loop.yields = [builder.select(here, builder.broadcast(lane, width), loop.arguments[0])]
+            return loop.results
 
         return builder.if_else(once, one_pass, many_passes)[0]
 

@@ -28,7 +28,7 @@ EXPENSIVE = 8
 """A value of at least this cost that several loops need is kept in scratch instead of being recomputed."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Point:
     """A position in a tile: an i64 index per dimension. `width` lanes lie along dimension `axis` (-1: one element)."""
 
@@ -39,6 +39,12 @@ class Point:
     @cached_property
     def key(self) -> tuple[object, ...]:
         return (*(index.name for index in self.indices), self.axis, self.width)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Point) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     def moved(self, dimension: int, index: Value) -> Point:
         """The point with another index along a dimension."""

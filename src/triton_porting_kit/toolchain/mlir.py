@@ -127,6 +127,14 @@ def _pass_manager(pipeline: str) -> Any:
     return manager
 
 
+_DEBUG_INFORMATION = "!DICompileUnit"
+
+_DEBUG_VERSION = "\n!llvm.module.flags = !{!0}\n"
+"""What MLIR says of every module: which version its debug information has. Without such information it is left out: it
+makes LLVM verify the module when it is parsed, and end the process where it is not valid.
+"""
+
+
 def to_llvm_ir(module: Any) -> str:
     """Translate a module of the LLVM dialect to LLVM IR text.
 
@@ -146,4 +154,5 @@ def to_llvm_ir(module: Any) -> str:
     module.operation.walk(visit)
     if foreign:
         raise ToolchainError(foreign[0])
-    return str(_translation.translate_module_to_llvmir(module.operation))
+    text = str(_translation.translate_module_to_llvmir(module.operation))
+    return text if _DEBUG_INFORMATION in text else text.replace(_DEBUG_VERSION, "\n", 1)
