@@ -83,6 +83,7 @@ def kernel_section(results: Results) -> Iterator[str]:
         "to AVX2.\n"
     )
     yield from kernel_table(results)
+    yield from _reasons(f for f in results.group("kernels") if f.column.endswith(f" / {OURS}"))
 
 
 def kernel_table(results: Results) -> Iterator[str]:
@@ -162,7 +163,12 @@ def workload_section(results: Results, title: str = "## What models do") -> Iter
         + "".join(sorted({bar_text(f) for f in found if f.name == MEAN}))
         + ".\n"
     )
-    missed = [f.name for f in found if f.column == BEST and f.met is False]
+    yield from _reasons(f for f in found if f.column == BEST)
+
+
+def _reasons(figures: Iterable[Figure]) -> Iterator[str]:
+    """Why targets are missed, as far as it is known."""
+    missed = [figure.name for figure in figures if figure.met is False]
     if why := [text for start, text in MISSES.items() if any(name.startswith(start) for name in missed)]:
         yield "\n".join(("Of those that miss the target:\n", *why, ""))
 
