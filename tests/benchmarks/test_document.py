@@ -82,3 +82,9 @@ def test_other_kinds_show_what_models_do_and_why_it_misses() -> None:
     assert "| convolution 3x3 | **0.90" in text
     assert "- A convolution" in text
     assert "- A batched" not in text
+
+
+def test_kernels_that_miss_have_reasons() -> None:
+    missed = replace(SPEED, name="matmul bf16 1024", value=0.8)
+    assert "- With AMX, a product of bf16" in document({"intel-amx": Results(ABOUT, (missed, SPEED))}, [])
+    assert "With AMX, a product of bf16" not in document({"intel-amx": Results(ABOUT, (SPEED,))}, [])
