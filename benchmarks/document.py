@@ -83,11 +83,7 @@ def kernel_section(results: Results) -> Iterator[str]:
         "to AVX2.\n"
     )
     yield from kernel_table(results)
-<<<<<<< HEAD
-    yield from _reasons(results.group("kernels"))
-=======
     yield from _reasons(f for f in results.group("kernels") if f.column.endswith(f" / {OURS}"))
->>>>>>> amx
 
 
 def kernel_table(results: Results) -> Iterator[str]:
@@ -170,15 +166,9 @@ def workload_section(results: Results, title: str = "## What models do") -> Iter
     yield from _reasons(f for f in found if f.column == BEST)
 
 
-<<<<<<< HEAD
-def _reasons(found: Iterable[Figure]) -> Iterator[str]:
-    """Why some of these figures miss their targets, as far as there is something to say."""
-    missed = [figure.name for figure in found if figure.met is False]
-=======
 def _reasons(figures: Iterable[Figure]) -> Iterator[str]:
     """Why targets are missed, as far as it is known."""
     missed = [figure.name for figure in figures if figure.met is False]
->>>>>>> amx
     if why := [text for start, text in MISSES.items() if any(name.startswith(start) for name in missed)]:
         yield "\n".join(("Of those that miss the target:\n", *why, ""))
 

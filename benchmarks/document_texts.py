@@ -75,7 +75,6 @@ SECTIONS = {
 """What stands under the title of a group of figures."""
 
 MISSES = {
-<<<<<<< HEAD
     "attention fp32": (
         "- Attention in float32 spends four fifths of its time in its two products. A load beside each two\n"
         "  multiply-adds, from L1, leaves 85 % of the peak in registers on the Xeon with AMX, in blocks of any shape;\n"
@@ -85,7 +84,7 @@ MISSES = {
     "attention backward fp32": (
         "- The gradient of attention in float32 does seven products in two kernels, which need no atomic additions;\n"
         "  torch does five. Six sevenths of its time are products, at 78 % of the peak in registers."
-=======
+    ),
     "matmul bf16": (
         "- With AMX, a product of bf16 is limited by reading A: each program reads its rows from L3, which gives\n"
         "  one core about 28 GB/s. Of 2.1 ms for 1024x1024x1024 in tiles of 128x128, as the same loops in C show,\n"
@@ -96,7 +95,6 @@ MISSES = {
         "- A product by experts gathers the left rows and transposes the right tile in each program of 64x64:\n"
         "  packing both takes half of the time, and multiplying a third. A packed right tile is not kept for the\n"
         "  next program, since the rows that are stored come from a list and might overlap what is read."
->>>>>>> amx
     ),
     "segmented sum": (
         "- One thread adds whole vectors to a segment. Several do so under locks of 1 KiB of memory, since x86-64\n"
@@ -114,21 +112,12 @@ MISSES = {
         "  take about as long as each other, and what does not overlap shows. Torch comes close to the limit, too."
     ),
     "convolution": (
-<<<<<<< HEAD
-        "- A convolution as implicit GEMM reads its rows where they lie, but reads and writes the sums once for every\n"
-        "  two places of the filter, since the weights of more do not fit into L1. Otherwise it takes as much of the\n"
-        "  peak as a product of the same size."
-    ),
-}
-"""Why a kernel or a workload, by how its name begins, misses its target where it does."""
-=======
         "- A convolution as implicit GEMM reads its rows where they lie, but the sums are read and written once\n"
         "  for every two places of the filter, since the weights of more do not fit into L1. Otherwise it takes\n"
         "  as much of the peak as a product of the same size."
     ),
 }
 """Why a kernel or workload, by how its name begins, misses its target where it does."""
->>>>>>> amx
 
 TAIL = """## Reproducing the figures
 
