@@ -35,7 +35,7 @@ from .timing import Samples, time_once
 
 GROUP = "compile"
 FRONT_END, STAGES = "front end", "stages"
-STAGES_BAR, TILE_BAR, WARM_BAR = 2.0, 1.5, 5e-3
+TILE_BAR, WARM_BAR = 1.5, 5e-3
 SMALL, LARGE = Tiles(32, 32, 32, 8), Tiles(128, 256, 32, 8)
 RUNS, QUICK_RUNS = 10, 4
 
@@ -189,7 +189,7 @@ def compile_figures(place: Any, wanted: Callable[[str], Any], quick: bool) -> li
 def _figures_of(name: str, found: list[dict[str, float]], kernels: int) -> list[Figure]:
     figures = [measured(Samples(tuple(f[column] for f in found)), GROUP, name, column) for column in found[0]]
     ratios = Samples(tuple(f[STAGES] / f[FRONT_END] for f in found))
-    figures.append(measured(ratios, GROUP, name, "stages / front end", unit="x", bar=STAGES_BAR))
+    figures.append(measured(ratios, GROUP, name, "stages / front end", unit="x"))
     beyond = Samples(tuple((f["warm start"] - f["cache lookup"]) / kernels for f in found))
     figures.append(measured(beyond, GROUP, name, "warm start beyond the lookup, per kernel", bar=WARM_BAR))
     return figures

@@ -113,6 +113,11 @@ class CpuTarget:
         return self.triple.startswith(("x86_64", "aarch64"))
 
     @property
+    def has_flat_memory(self) -> bool:
+        """Whether scratch and all arrays have addresses of 64 bits in one space."""
+        return self.triple.startswith(("x86_64", "aarch64"))
+
+    @property
     def converts_f16(self) -> bool:
         """Whether there are conversion instructions between half and single precision."""
         return "f16c" in self.features or not self.triple.startswith(("x86_64", _PORTABLE))

@@ -3,8 +3,7 @@ exports."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from triton_porting_kit.abi import block
 from triton_porting_kit.abi import kernel as abi
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
 _TELLS = having(Trait.TELLS)
 
 
-@dataclass(frozen=True)
-class LoopsResult:
+class LoopsResult(NamedTuple):
     """The loops artefact: MLIR text, the kernel's symbol, and the scratch that each thread must provide.
 
     The first `cleared_bytes` of scratch must be zero when a thread runs its first programs of a launch.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from triton_porting_kit.compiler.dialect import Trait, having
 from triton_porting_kit.compiler.dialect.operations import AtomicCas, AtomicPoll, AtomicRmw
@@ -28,7 +28,7 @@ SILENT = having(Trait.TERMINATOR) | having(Trait.POSITION)
 """Operations whose lowering needs no comment in the artefact."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FusedStores:
     """Loop-carried values that are computed in the loop of a store."""
 
@@ -63,7 +63,7 @@ class AccessChecks(Protocol):
     ) -> None: ...
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Grid:
     """The grid of a launch, and the program that runs."""
 
@@ -75,8 +75,7 @@ class Grid:
     """How many GPU threads of a program would print a value that all of them share."""
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(NamedTuple):
     """How operations are lowered."""
 
     handlers: Mapping[str, Handler]
@@ -84,7 +83,7 @@ class Rules:
     joined_stores: Callable[[Lowering, Operation], list[Operation]] = lambda lowering, operation: []
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class OpenBlock:
     """The block whose operations are being lowered."""
 

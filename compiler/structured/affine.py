@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from .poly import ONE, ZERO, Poly
 
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Promise:
+class Promise(NamedTuple):
     """An expression that must stay within 32 bits, which the launch has to verify (see `ranges`)."""
 
     step: int
 
-    scalars: ClassVar[frozenset[int]] = frozenset()
+    @property
+    def scalars(self) -> frozenset[int]:
+        """Ids of the scalars that it depends on: its step knows them."""
+        return frozenset()
 
     def expanded(self, axis: int) -> Promise:
         return self
@@ -28,16 +30,14 @@ class Promise:
         return self
 
 
-@dataclass(frozen=True)
-class Wrap:
+class Wrap(NamedTuple):
     """The index of a dimension is `(start + i) remsi size` instead of `i`."""
 
     start: Poly
     size: Poly
 
 
-@dataclass(frozen=True)
-class Affine:
+class Affine(NamedTuple):
     """`offset + sum of strides[d] * index_d`; rank 0 (a scalar) has an offset only.
 
     Canonical form: a dimension of size 1 has stride 0, a dimension of stride 0 has no wrap. So broadcasting changes
@@ -78,7 +78,7 @@ class Affine:
         return self.strides == other.strides and self.wraps == other.wraps
 
     def at_offset(self, offset: Poly) -> Affine:
-        return replace(self, offset=offset)
+        return self._replace(offset=offset)
 
     @property
     def is_open(self) -> bool:
@@ -87,7 +87,7 @@ class Affine:
 
     def assuming(self, *parts: Affine | Promise) -> Affine:
         """The same form, with the further assumption that `parts` stay within 32 bits."""
-        return replace(self, assumed=tuple(dict.fromkeys((*self.assumed, *parts)))) if parts else self
+        return self._replace(assumed=tuple(dict.fromkeys((*self.assumed, *parts)))) if parts else self
 
     def add(self, other: Affine) -> Affine | None:
         """The sum; None if one dimension would need two different indices."""

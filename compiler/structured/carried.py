@@ -24,7 +24,7 @@ from .analysis import CARRIERS, Analysis
 from .poly import ZERO, Poly
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Carried:
     """One value that an operation passes on, under each of its names."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from triton_porting_kit.abi.intervals import within
 from triton_porting_kit.toolchain.mlir import ir
@@ -23,8 +23,7 @@ _NEAR = (-(1 << 62), 1 << 62)
 """Within these bounds, a difference plus a step term does not overflow 64 bits."""
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """`index < limit / step` (an upper bound) or `index > limit / step` (a lower one), not rounded."""
 
     dimension: int
@@ -33,15 +32,14 @@ class Bound:
     step: int
 
 
-@dataclass(frozen=True)
-class Rest:
+class Rest(NamedTuple):
     """A mask tensor that is not a box, and the shape operations to apply to it, the outermost last."""
 
     value: Any
     shape_ops: tuple[Any, ...] = ()
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Mask:
     """A conjunction of bounds, conditions and tensors."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .poly import Poly
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(NamedTuple):
     """An integer SSA value. Narrower ones are sign-extended, or zero-extended if `unsigned`."""
 
     value: Any
@@ -34,6 +33,7 @@ class Clamped:
 
 
 Scalar = Leaf | Wrapped | Clamped
+"""Keys of `Scalars`. Named tuples with equal fields are equal, so `Wrapped` and `Clamped` are none."""
 
 
 class Scalars:

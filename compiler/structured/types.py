@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from triton_porting_kit.toolchain.mlir import ir
 
@@ -17,8 +16,7 @@ _POINTER = re.compile(r'!tt\.ptr<(.+?)(?:, *(?:\d+|"\w+"))?>$')
 _WIDTH = re.compile(r"(?:[su]?i|bf|f|tf)(\d+)")
 
 
-@dataclass(frozen=True)
-class TypeInfo:
+class TypeInfo(NamedTuple):
     """A scalar (`shape` is None) or tensor type of Triton IR."""
 
     shape: Shape | None
@@ -26,11 +24,11 @@ class TypeInfo:
     pointee: str | None
     """Element type that a pointer type points to, e.g. ``f16``; None for other types."""
 
-    @functools.cached_property
+    @property
     def is_pointer(self) -> bool:
         return self.pointee is not None
 
-    @functools.cached_property
+    @property
     def is_index(self) -> bool:
         """Whether addresses may be computed from this integer type: no booleans, and no tensors of narrow integers.
 
@@ -38,11 +36,11 @@ class TypeInfo:
         """
         return self.element in ("i32", "i64") or (self.shape is None and self.element in ("i8", "i16"))
 
-    @functools.cached_property
+    @property
     def bits(self) -> int:
         return element_bits(self.element)
 
-    @functools.cached_property
+    @property
     def element_bytes(self) -> int:
         """Bytes in memory of the pointee; booleans take a byte, pointers eight."""
         assert self.pointee is not None

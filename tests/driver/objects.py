@@ -44,6 +44,18 @@ again:
 finished:
 """
 
+# count = args[0]: adds 1 to *count, then waits until it is args[1]
+_MEET = """  %count = load ptr, ptr %args
+  %all.slot = getelementptr i64, ptr %args, i64 1
+  %all = load i64, ptr %all.slot
+  %before = atomicrmw add ptr %count, i64 1 seq_cst
+  br label %again
+again:
+  %here = load atomic i64, ptr %count acquire, align 8
+  %alone = icmp slt i64 %here, %all
+  br i1 %alone, label %again, label %together
+together:"""
+
 BODIES = {
     "empty": ("", ""),
     # out[p] += p + 1, with out = args[0]
@@ -123,18 +135,15 @@ again:
 open:""",
         "",
     ),
-    # *args[0] += 1, then waits until it is args[1]
-    "meet": (
-        """  %count = load ptr, ptr %args
-  %all.slot = getelementptr i64, ptr %args, i64 1
-  %all = load i64, ptr %all.slot
-  %before = atomicrmw add ptr %count, i64 1 seq_cst
-  br label %again
-again:
-  %here = load atomic i64, ptr %count acquire, align 8
-  %alone = icmp slt i64 %here, %all
-  br i1 %alone, label %again, label %together
-together:""",
+    "meet": (_MEET, ""),
+    # meets, then count[1 + p] = address of the scratch, which tells the thread
+    "meet.where": (
+        _MEET
+        + """
+  %index = add i64 %p, 1
+  %place = getelementptr i64, ptr %count, i64 %index
+  %thread = ptrtoint ptr %scratch to i64
+  store i64 %thread, ptr %place""",
         "",
     ),
     # waits until out[p - 1] is not 0, then out[p] = 1, with out = args[0]

@@ -54,6 +54,26 @@ for programs in (1, 7, 200):
     assert result.returncode == 0, result.stderr
 
 
+def test_each_thread_keeps_its_programs() -> None:
+    """So that it finds their data in its cache: with as many programs as threads, each of which runs one."""
+    script = """
+import numpy as np
+where = device.get_function(device.load_module(kernel("meet.where"), "meet.where"), "meet.where")
+address = device.memalloc(8 * 5)
+seen = set()
+for _ in range(30):
+    device.memset(address, 0, 8 * 5)
+    device.launch(where, (4,), 0, struct.pack("QQ", address, 4))
+    slots = np.empty(5, np.int64)
+    device.memcpy_dtoh(slots, address)
+    assert len(set(slots[1:])) == 4, slots
+    seen.add(tuple(slots))
+assert len(seen) == 1, seen
+"""
+    result = python(LAUNCH + script, TPK_NUM_THREADS="4")
+    assert result.returncode == 0, result.stderr
+
+
 def test_the_first_failure_is_told(device: HostDevice) -> None:
     """Every program from one on fails, in whatever order threads come to them."""
     fail = _function(device, "fail")

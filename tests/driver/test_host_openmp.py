@@ -45,6 +45,20 @@ assert workers() == 0
 """)
 
 
+def test_each_of_them_keeps_its_programs() -> None:
+    _passes("""
+where = device.get_function(device.load_module(kernel("meet.where"), "meet.where"), "meet.where")
+seen = set()
+for _ in range(30):
+    values.add_(1)
+    device.memset(out, 0, 24)
+    device.launch(where, (2,), 0, struct.pack("QQ", out, 2))
+    back = bytearray(24); device.memcpy_dtoh(back, out)
+    seen.add(struct.unpack("3q", back)[1:])
+assert workers() == 0 and len(seen) == 1, seen
+""")
+
+
 def test_torch_may_be_imported_after_the_first_launch() -> None:
     result = python(
         LAUNCH

@@ -6,7 +6,7 @@ Arithmetic on narrower floats is done in f32 and rounded after each operation, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from triton_porting_kit.compiler.dialect.operations import ClampF, FpToFp
 from triton_porting_kit.compiler.loops.arithmetic import functions, minifloats, shifts
@@ -19,8 +19,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.tiles.tensors import FUNCTION_COST
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """How one operation is emitted, and its cost in simple operations."""
 
     emit: Emit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
@@ -277,8 +277,7 @@ def round_to_f16(builder: LoopBuilder, value: Value) -> Value:
     return builder.cast("arith.trunci", result, halves)
 
 
-@dataclass(frozen=True)
-class NarrowFloat:
+class NarrowFloat(NamedTuple):
     """How a 16-bit float type, held as i16, is converted to f32 and back."""
 
     widen: Callable[[LoopBuilder, Value], Value]

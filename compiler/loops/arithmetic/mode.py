@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
@@ -12,8 +12,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.target import CpuTarget
 
 
-@dataclass(frozen=True)
-class Mode:
+class Mode(NamedTuple):
     """What the emission of element-wise operations depends on, apart from the operands."""
 
     fuse_multiply_add: bool

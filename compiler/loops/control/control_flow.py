@@ -91,7 +91,7 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
     lowering.enter_region(operation)
     continued = _continued(lowering, operation)
     buffers = _buffers(lowering, operation.results, continued)
-    panels = k_blocking.plan(lowering, operation)
+    panels, handed = k_blocking.plan(lowering, operation), k_blocking.handed_on(lowering, operation)
 
     def fill(indices: Iterable[int]) -> list[Value]:
         for index in indices:
@@ -103,17 +103,18 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
     hints = _hints(lowering, operation)
     carried = _scalars(lowering, initial)
     own = len(carried)
-    carried += [value for panel in panels for value in panel.state]
+    carried += [value for panel in (*panels, *handed) for value in panel.state]
     with lowering.builder.loop(start, stop, step, carried, attributes=hints) as region:
         lowering.builder.forget_reads()
         lowering.scalars[body.arguments[0]] = lowering.builder.cast("arith.trunci", region.induction, narrow)
         _bind(lowering, body.arguments[1:], buffers, region.arguments)
         lowering.part(CarriedBuffers)[body] = buffers
-        k_blocking.begin(lowering, panels, region.arguments[own:], region.induction, stop, step)
+        states = region.arguments[own:]
+        k_blocking.begin(lowering, panels, states, region.induction, stop, step, handed)
         region.yields = _lower_body(lowering, body, buffers)
-        region.yields += [value for panel in panels for value in panel.following]
+        region.yields += [value for panel in (*panels, *handed) for value in panel.following]
     lowering.builder.forget_reads()
-    k_blocking.end(lowering, panels, region.results[own:])
+    k_blocking.end(lowering, panels, region.results[own:], handed)
     for index, panel in late.items():
         lowering.builder.if_else(panel.state.begun, lambda: [], partial(fill, [index]))
         lowering.builder.forget_reads()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from triton_porting_kit.compiler.dialect.operations import Access, Call
 from triton_porting_kit.compiler.dialect.schema import all_of
@@ -19,8 +19,7 @@ RETURN_ONCE = "return once, at the end: put what follows an early return into an
 """The remedy for unstructured control flow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(NamedTuple):
     """A value's type: `shape` is None for scalars (rank-0 tensors have an empty shape)."""
 
     element: str

@@ -32,7 +32,7 @@ def yield_of(values: Sequence[Value]) -> str:
     return f"scf.yield {', '.join(v.name for v in values)} : {', '.join(v.type for v in values)}"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Region:
     """Lines of a region, and the values already computed in it. `branch` is the level of the enclosing branch."""
 
@@ -44,7 +44,7 @@ class Region:
     endings: list[Callable[[], None]] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LoopRegion:
     """Inside a `LoopBuilder.loop`: induction variable, carried arguments, and what to yield; after it, the results."""
 

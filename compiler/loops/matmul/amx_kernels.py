@@ -22,6 +22,7 @@ UNIT_BYTES = 4
 TILE = "!llvm.x86_amx"
 
 Instruction: TypeAlias = Literal["tdpbf16ps", "tdpbssd"]
+Load: TypeAlias = Literal["tileloadd", "tileloaddt1"]
 
 
 def fits(shape: tuple[int, int, int], count: int) -> bool:
@@ -52,6 +53,8 @@ class TileBlock:
         block: Blocking,
         sums: str,
         pitch: int,
+        *,
+        streams: bool,
     ) -> None:
         self._builder = builder
         self._instruction = instruction
@@ -62,6 +65,10 @@ class TileBlock:
         """The type of the sums."""
         self._pitch = pitch
         """The row pitch of B, in units."""
+        self._left_load: Load = "tileloaddt1" if streams else "tileloadd"
+        """A that `streams` by does not stay in L1 until the next strip of B. Its loads then leave it in L2, so that it
+        does not replace the strip.
+        """
         self._rows = builder.constant(ROWS, "i16")
         self._bytes = builder.constant(ROWS * UNIT_BYTES, "i16")
 
@@ -87,6 +94,7 @@ class TileBlock:
             self._load(
                 builder.address(a_start, [builder.mul(down, builder.i64(i))], types.storage(self._element)),
                 a_stride,
+                self._left_load,
             )
             for i in range(self._down)
         ]
@@ -129,9 +137,9 @@ class TileBlock:
         )
         return [self._tile(text) for _ in range(self._down * self._across)]
 
-    def _load(self, place: Value, stride: Value) -> Value:
+    def _load(self, place: Value, stride: Value, instruction: Load = "tileloadd") -> Value:
         return self._tile(
-            f'llvm.call_intrinsic "llvm.x86.tileloadd64.internal"({self._rows.name}, {self._bytes.name}, '
+            f'llvm.call_intrinsic "llvm.x86.{instruction}64.internal"({self._rows.name}, {self._bytes.name}, '
             f"{place.name}, {stride.name}) : (i16, i16, !llvm.ptr, i64) -> {TILE}"
         )
 

@@ -31,6 +31,7 @@ from triton_porting_kit.compiler.loops.matmul.products import (
     product_for,
 )
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, unrolled
+from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch, lines_ahead, steps_between
 from triton_porting_kit.compiler.loops.matmul.vector_kernels import RegisterBlock
 from triton_porting_kit.compiler.loops.tiles import lane_memory
@@ -211,34 +212,49 @@ def _multiply(
     element = types.storage(product.element)
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip), points=n // block.strip) as strips:
         b_column = builder.address(b_start, [builder.mul(strips.induction, apart)], b.element)
-        tile = _block(lowering, product, block, c.element, b)
+        tile = _block(lowering, product, block, c, b)
         excess = _excess(builder, block, part, strips.induction, n)
         with builder.loop(zero, builder.i64(m), builder.i64(block.rows), points=m // block.rows) as rows:
             c_row = builder.address(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
             )
-            a_rows = a.from_row(builder, rows.induction, element)
             if initial is None:
                 begun = tile.begin(part.begun, c_row, n)
             else:
                 begun = _initial(builder, block, initial, rows.induction, strips.induction)
             accumulators = _less(builder, begun, excess)
 
-            def steps(start: Value, end: Value, sums: list[Value]) -> list[Value]:
-                with builder.loop(start, end, builder.i64(tile.units), sums) as loop:
-                    loop.yields = tile.step(loop.arguments, a_rows, b_column, loop.induction)
-                return loop.results
+            def along(
+                a_rows: Left, column: Value, end: Value, sums: list[Value], before: Value = zero
+            ) -> list[Value]:
+                """The sums with `end` units more, of rows of A and a column of B; `before` units are done."""
 
-            if fetch is None:
-                sums = steps(zero, depth, accumulators)
-            else:
+                def steps(start: Value, end: Value, sums: list[Value]) -> list[Value]:
+                    with builder.loop(start, end, builder.i64(tile.units), sums) as loop:
+                        loop.yields = tile.step(loop.arguments, a_rows, column, loop.induction)
+                    return loop.results
+
+                if fetch is None:
+                    return steps(zero, end, sums)
                 line = builder.i64(steps_between(product))
-                with builder.loop(zero, depth, line, accumulators) as lines:
+                with builder.loop(zero, end, line, sums) as lines:
                     start = lines.induction
-                    fetch(rows.induction, strips.induction, start, a_rows)
-                    end = builder.binary("arith.minsi", builder.add(start, line), depth)
-                    lines.yields = steps(start, end, lines.arguments)
-                sums = lines.results
+                    fetch(rows.induction, strips.induction, builder.add(before, start), a_rows, start)
+                    stop = builder.binary("arith.minsi", builder.add(start, line), end)
+                    lines.yields = steps(start, stop, lines.arguments)
+                return lines.results
+
+            if isinstance(a, RowTable):
+                each = builder.i64(a.units)
+                with builder.loop(zero, part.iterations, builder.i64(1), accumulators) as iterations:
+                    before = builder.mul(iterations.induction, each)
+                    further = builder.mul(before, builder.i64(b.strides[-2]))
+                    column = builder.address(b_column, [further], b.element)
+                    there = a.left(builder, iterations.induction, rows.induction, block.rows)
+                    iterations.yields = along(there, column, each, iterations.arguments, before)
+                sums = iterations.results
+            else:
+                sums = along(a.from_row(builder, rows.induction, element), b_column, depth, accumulators)
             pitch = builder.i64(n)
             if epilogue is None:
                 tile.store(sums, c_row, pitch)
@@ -269,12 +285,15 @@ def _initial(builder: LoopBuilder, block: Blocking, tensor: Tensor, row: Value, 
 
 
 def _block(
-    lowering: Lowering, product: Product, block: Blocking, sums: str, b: Buffer
+    lowering: Lowering, product: Product, block: Blocking, c: Buffer, b: Buffer
 ) -> RegisterBlock | TileBlock:
-    """The micro-kernel that multiplies one block of sums by a packed `b`, or by several of its shape."""
-    builder, depth, pitch = lowering.builder, b.shape[-2], b.strides[-2]
+    """The micro-kernel that multiplies one block of sums `c` by a packed `b`, or by several of its shape."""
+    builder, depth, pitch, sums = lowering.builder, b.shape[-2], b.strides[-2], c.element
     if isinstance(product, TileProduct):
-        return TileBlock(builder, product.instruction, product.element, block, sums, pitch)
+        most = b.pitch if isinstance(b, Strips) else depth
+        read = (c.shape[-2] + block.strip) * most * types.byte_size(product.unit)  # for one strip
+        streams = read > lowering.target.caches.l1
+        return TileBlock(builder, product.instruction, product.element, block, sums, pitch, streams=streams)
     assert isinstance(product, VectorProduct)
     units = unrolled(lowering.target, depth) if isinstance(product, Elements) else 1
     return RegisterBlock(builder, product, block, sums, pitch, units)

@@ -76,7 +76,8 @@ def column_strip(rows: int) -> int:
 class Left:
     """Where A is read: the address of its first element, the row pitch in elements, and the distance of units.
 
-    If rows are in strips of `strip` rows, each strip begins `strip` * `depth` elements behind the one before.
+    If rows are in strips of `strip` rows, each strip begins `strip` * `depth` elements behind the one before. Rows of a
+    block that lie anywhere have `starts` instead of a pitch.
     """
 
     start: Value
@@ -84,6 +85,7 @@ class Left:
     step: Value
     strip: int = 0
     depth: int = 0
+    starts: tuple[Value, ...] = ()
 
     @classmethod
     def of_columns(cls, builder: LoopBuilder, start: Value, strip: int, depth: int) -> Left:
@@ -97,3 +99,14 @@ class Left:
         within = builder.binary("arith.remui", row, builder.i64(self.strip))
         strips = builder.mul(builder.sub(row, within), builder.i64(self.depth))
         return replace(self, start=builder.address(self.start, [strips, within], element))
+
+    def rows(self, builder: LoopBuilder, k: Value, count: int, unit: str, element: str) -> list[Value]:
+        """The addresses of the first rows at `k` units along K."""
+        along = builder.mul(k, self.step)
+        if self.starts:
+            return [builder.address(start, [along], unit) for start in self.starts[:count]]
+        start = builder.address(self.start, [along], unit)
+        return [
+            builder.address(start, [builder.mul(self.pitch, builder.i64(row))], element)
+            for row in range(count)
+        ]

@@ -5,40 +5,59 @@ packs its operands next to those of earlier iterations. The iteration that fills
 multiplies all of them, so each sum is read and written once per panel instead of once per iteration. Operands are still
 read in their own iteration. An A whose rows lie in memory that the loop does not write is not packed at all. Products
 are added in the same order of K, so results are bitwise equal.
+
+Where loops do nothing with the sums but hand them to the next inner one, as in a convolution over the places of its
+filter, the iterations of all of them wait together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, pairwise
 
 from triton_porting_kit.compiler.dialect.operations import Load
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation, walk
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.matmul import row_tables
 from triton_porting_kit.compiler.loops.matmul.epilogues import epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Strips
 from triton_porting_kit.compiler.loops.matmul.packed_cache import packed_cache
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, State
 from triton_porting_kit.compiler.loops.matmul.products import product_for
-from triton_porting_kit.compiler.loops.matmul.software_prefetch import advance
+from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
+from triton_porting_kit.compiler.loops.memory.growth import FOR, advance
 from triton_porting_kit.compiler.loops.state import EarlyStores, is_fence
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat
+
+
+class Through(dict[Operation, Panel]):
+    """The panel of a dot in an inner loop, by each loop that its sums go through, but for the outermost one."""
 
 
 def plan(lowering: Lowering, loop: Operation) -> list[Panel]:
     """Create panels for the loop's dots that can wait, and register them with `lowering`.
 
-    Work-items share operands in local memory, which has no room for several iterations.
+    Those that wait in loops around this one, too, are there already. Work-items share operands in local memory, which
+    has no room for several iterations.
     """
     if lowering.work_items > 1:
         return []
-    return [
-        panel
-        for dot in loop.regions[0].operations
-        if _can_wait(dot) and (panel := _panel(lowering, loop, dot))
-    ]
+    panels = []
+    for dot in walk(loop.regions[0]):
+        if _can_wait(dot) and (loops := _nest(dot))[0] is loop:
+            panel = _panel(lowering, loops, dot)
+            panels += [] if panel is None else [panel]
+            if panel is not None:
+                lowering.part(Through).update(dict.fromkeys(loops[1:], panel))
+    return panels
+
+
+def handed_on(lowering: Lowering, loop: Operation) -> list[Panel]:
+    """The panels that wait in loops around this one, too."""
+    panel = lowering.part(Through).get(loop)
+    return [] if panel is None else [panel]
 
 
 def filled_late(panels: Sequence[Panel]) -> dict[int, Panel]:
@@ -53,21 +72,28 @@ def begin(
     index: Value,
     stop: Value,
     step: Value,
+    handed: Sequence[Panel] = (),
 ) -> None:
-    """Begin the iteration at `index`. `carried` holds the state of each panel."""
-    if not panels:
+    """Begin the iteration at `index`. `carried` holds the state of each panel, and of those that are `handed` on."""
+    if not panels and not handed:
         return
     builder = lowering.builder
     # `index` is below `stop`, so the unsigned difference is exact however far apart they are.
     last = builder.compare("ule", builder.sub(stop, index), step)
-    _resume(panels, carried)
+    _resume([*panels, *handed], carried)
     for panel in panels:
         panel.last = last
+    for panel in handed:
+        panel.last = builder.logical_and(panel.last, last)
 
 
-def end(lowering: Lowering, panels: Sequence[Panel], carried: Sequence[Value]) -> None:
-    """Finish the loop. `carried` holds the final state of each panel."""
-    _resume(panels, carried)
+def end(
+    lowering: Lowering, panels: Sequence[Panel], carried: Sequence[Value], handed: Sequence[Panel] = ()
+) -> None:
+    """Finish the loop. `carried` holds the final state of each panel, and of those that are `handed` on."""
+    _resume([*panels, *handed], carried)
+    for panel in handed:
+        panel.following = panel.state
     for panel in panels:
         if panel.epilogue is not None:
             lowering.part(EarlyStores)[panel.epilogue.store] = panel.state.stored
@@ -88,7 +114,9 @@ def _can_wait(dot: Operation) -> bool:
     body, result = dot.block, dot.results[0]
     terminator = body.operations[-1]
     return (
-        total.type.element not in types.NARROW_FLOATS  # these are rounded in every iteration
+        body.parent is not None
+        and body.parent.name == FOR
+        and total.type.element not in types.NARROW_FLOATS  # these are rounded in every iteration
         and total in body.arguments[1:]
         and all(factor.block is body and factor not in body.arguments for factor in factors)
         and total.users == [dot]
@@ -97,14 +125,61 @@ def _can_wait(dot: Operation) -> bool:
     )
 
 
-def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
-    """The panel for a dot's operands; None if it would gain nothing."""
+def _nest(dot: Operation) -> list[Operation]:
+    """The loops, the outermost first, that do nothing with the sums of a dot but hand them to the next inner one.
+
+    All but the dot's own loop have one iteration of the next inner one at least, or none of them has: the last
+    iteration of all is known. None of them writes memory, since operands may be read late.
+    """
+    loop = dot.block.parent
+    assert loop is not None
+    loops, (a, _, total) = [loop], dot.operands
+    if Load.isa(a.owner):
+        return loops  # it may be read in place only while the loop goes along its rows
+    place = dot.block.arguments.index(total) - 1
+    while (around := _around(loops, place)) is not None:
+        outer, place = around
+        loops = [outer, *loops]
+    return loops
+
+
+def _around(loops: Sequence[Operation], place: int) -> tuple[Operation, int] | None:
+    """The loop around the first one that only hands on what this carries at a `place`, and at which place it does."""
+    inner, body = loops[0], loops[0].block
+    outer, carried, result = body.parent, inner.operands[3 + place], inner.results[place]
+    terminator = body.operations[-1]
+    if (
+        outer is None
+        or outer.name != FOR
+        or carried not in body.arguments[1:]
+        or carried.users != [inner]
+        or inner.operands.count(carried) > 1
+        or result.users != [terminator]
+        or any(_is_inside(bound, outer) for loop in loops for bound in loop.operands[:3])
+        or any(is_fence(operation) for operation in walk(body))
+    ):
+        return None
+    index = body.arguments.index(carried) - 1
+    return (outer, index) if terminator.operands[index] is result else None
+
+
+def _is_inside(definition: Def, loop: Operation) -> bool:
+    """Whether a value is defined in a loop."""
+    block = definition.block
+    while block.parent is not None and block.parent is not loop:
+        block = block.parent.block
+    return block.parent is loop
+
+
+def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Panel | None:
+    """The panel for a dot's operands, which wait in all these `loops`; None if it would gain nothing."""
     builder, target = lowering.builder, lowering.target
     a, b, c = (operand.type for operand in dot.operands)
     (m, k), (_, n) = a.shape or (), b.shape or ()
     product = product_for(target, a.element, b.element, (m, n, k), c.element)
     block = product.block(target, m, n, c.element)
     in_place = _lies_in_rows(lowering, dot.operands[0], product.element, k)
+    table = row_tables.suits(lowering, dot.operands[0], product)
     rows = 0 if in_place and _is_never_masked(dot.operands[0]) else m  # rows of A that may have to be packed
     depth, size = k // product.count, types.byte_size(product.unit)
     caches = target.caches
@@ -113,7 +188,7 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
     kept, room = None, None
     if (owner := dot.operands[1].owner) is not None and Load.isa(owner) and not is_fence(owner):
         kept, room = packed_cache(lowering, owner, iterations, iterations * depth * n * size) or (None, None)
-    if iterations < 2 and not in_place and kept is None:
+    if iterations < 2 and not in_place and not table and kept is None:
         # As without a panel, each iteration would pack both operands, and read and write the sums.
         return None
     left = lowering.scratch.allocate((rows, iterations * depth), product.unit)
@@ -124,7 +199,9 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
         room_of_rows = iterations if kept is None else kept.panels * iterations
         bytes_of_rows = room_of_rows * n * types.byte_size(product.unit)
         excess = lowering.scratch.keep(bytes_of_rows)
-    place = dot.block.arguments.index(dot.operands[2]) - 1
+    loop, place = loops[0], dot.block.arguments.index(dot.operands[2]) - 1
+    for around, inner in reversed(list(pairwise(loops))):
+        place = around.regions[0].arguments.index(inner.operands[3 + place]) - 1
     initial = lowering.tensor(loop.operands[3 + place])
     from_zero = isinstance(initial, Splat) and initial.value.constant == 0
     state = State.at_first(builder, begun=builder.constant(not from_zero, "i1"))
@@ -135,10 +212,13 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
         left=Buffer((m, iterations * depth), product.unit, left.pointer),
         right=Strips((iterations * depth, n), product.unit, room, block.strip, iterations * depth),
         in_place=in_place,
+        table=RowTable.of(lowering, product, iterations, m, k) if table else None,
         excess=excess,
         kept=kept,
         epilogue=None
         if kept is None
+        or len(loops) > 1
+        or table  # rows of A may lie where the store writes
         or lowering.checks is not None  # in checked mode the store is checked at its own place
         else epilogue(lowering, loop, dot, loop.results[place], block, kept.writes),
         place=place,

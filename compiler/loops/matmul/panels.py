@@ -15,10 +15,11 @@ from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
-from triton_porting_kit.compiler.loops.matmul.factors import Left, Rows, Strips, column_strip
+from triton_porting_kit.compiler.loops.matmul.factors import Columns, Left, Rows, Strips, column_strip
 from triton_porting_kit.compiler.loops.matmul.packed_cache import PackedCache
 from triton_porting_kit.compiler.loops.matmul.products import Product
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
+from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
 from triton_porting_kit.compiler.loops.memory.store_footprint import address
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
@@ -35,7 +36,7 @@ class Panels(dict[Operation, "Panel"]):
 class Part:
     """One multiplication over a part of K."""
 
-    left: Left
+    left: Left | RowTable
     right: Buffer
     depth: Value
     """Length along K, in units."""
@@ -95,6 +96,8 @@ class Panel:
     """Packed B: (units of all iterations, N); the first cached panel."""
     in_place: bool
     """Whether A is read in place in iterations where all of it is in bounds."""
+    table: RowTable | None
+    """Where the rows of A are, if they are gathered."""
     excess: Value | None
     """Scratch for the excess of each column's sum, one row per iteration; None without a bias."""
     kept: PackedCache | None
@@ -111,8 +114,11 @@ class Panel:
     """i1: whether this iteration is the last one."""
     following: State
     """The state at the beginning of the next iteration."""
-    columns: bool = False
-    """Whether A is packed column by column."""
+
+    @property
+    def columns(self) -> bool:
+        """Whether A is packed column by column."""
+        return isinstance(self.left, Columns)
 
     @property
     def depth(self) -> int:
@@ -143,7 +149,7 @@ class Panel:
         due = builder.binary("arith.ori", full, self.last)
         known = self._pack_right(lowering, operation, b, measure)
 
-        packs = self._packs(builder, a)
+        packs = self._packs(lowering, a)
         # A multiplication reads A either packed or in place. An iteration that must pack while unpacked ones wait goes
         # alone.
         alone = builder.constant(0, "i1")
@@ -151,7 +157,9 @@ class Panel:
             others = builder.logical_and(self._waits(builder), self._not(builder, self.state.packing))
             alone = builder.logical_and(packs, others)
         slot = builder.select(alone, zero, filled)
-        self._pack_left(lowering, operation, product.left(a), builder.mul(slot, units), packs)
+        place = self._pack_left(lowering, operation, product.left(a), builder.mul(slot, units), packs)
+        if self.table is not None:
+            self.table.write(lowering, operation, slot, a, place, packs)
         builder.forget_reads()
         there = self._in_place(builder, a)
         stores = self._stores(builder, there)
@@ -173,12 +181,12 @@ class Panel:
 
     def _pack_left(
         self, lowering: Lowering, operation: Operation, a: Tensor, units: Value, packs: Value
-    ) -> None:
-        """Pack this iteration's part of A behind so many `units`, if it `packs`."""
+    ) -> Buffer:
+        """Pack this iteration's part of A behind so many `units`, if it `packs`. Returns where."""
         builder, pitch = lowering.builder, self.iterations * self.k
-        self.columns = not self.in_place and self.product.packs_columns(a)
         strip = column_strip(a.shape[0])
-        if self.columns:
+        if not self.in_place and self.table is None and self.product.packs_columns(a):
+            self.left = Columns(self.left.shape, self.left.element, self.left.pointer, strip)
             a, units = turned(a), builder.mul(units, builder.i64(strip))
         first = builder.address(self.left.pointer, [units], self.product.unit)
         place: Buffer = Rows(a.shape, self.product.element, first, pitch)
@@ -196,6 +204,7 @@ class Panel:
         expensive = a.buffer is None and cost(a, {}) >= EXPENSIVE
         if packs.constant == 1 and not self.columns and expensive and lowering.needed_after(a, operation):
             lowering.hold(a, place)  # as the weights in the gradient of attention
+        return place
 
     def _multiply(
         self,
@@ -212,7 +221,7 @@ class Panel:
         zero, one, filled = builder.i64(0), builder.i64(1), self.state.filled
         pitch = builder.i64(self.iterations * self.k)
         if not self.in_place:
-            left = Left(self.left.pointer, pitch, one)
+            left = self.table or Left(self.left.pointer, pitch, one)
             if self.columns:
                 strip = column_strip(self.left.shape[0])
                 left = Left.of_columns(builder, self.left.pointer, strip, self.iterations * self.k)
@@ -242,7 +251,7 @@ class Panel:
     def _part(
         self,
         builder: LoopBuilder,
-        left: Left,
+        left: Left | RowTable,
         start: Value,
         iterations: Value,
         begun: Value,
@@ -269,11 +278,14 @@ class Panel:
         assert isinstance(b, Load)
         return self.kept.pack(lowering, b.access, self.state.number, self.state.filled, pack)
 
-    def _packs(self, builder: LoopBuilder, a: Tensor) -> Value:
+    def _packs(self, lowering: Lowering, a: Tensor) -> Value:
         """i1: whether this iteration packs A: where it has elements out of bounds, or joins packed iterations.
 
         Zeros in B cannot replace packing: out of bounds, A may hold infinity, or be unmapped.
         """
+        builder = lowering.builder
+        if self.table is not None:
+            return self.table.packs(lowering, a)
         if not self.in_place:
             return builder.constant(1, "i1")
         assert isinstance(a, Load)

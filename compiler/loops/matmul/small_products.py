@@ -17,7 +17,7 @@ from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.products import Elements, Product
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch
-from triton_porting_kit.compiler.loops.memory.row_prefetch import step_between_programs
+from triton_porting_kit.compiler.loops.memory.row_prefetch import step_between
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
@@ -63,8 +63,8 @@ def next_tiles(
     tiles = []
     for tensor, buffer in factors:
         assert isinstance(tensor, Load)
-        step = step_between_programs(lowering, tensor)
-        if step is not None and step.constant != 0:
+        step = step_between(lowering, None if tensor.definition is None else tensor.definition.owner)
+        if step is not None:
             size = buffer.shape[0] * buffer.shape[1] * types.byte_size(buffer.element)
             tiles.append((builder.address(buffer.pointer, [step], buffer.element), size // LINE))
     if not tiles:
@@ -73,7 +73,7 @@ def next_tiles(
     downs, times = m // block.rows, -(-k // steps)
     calls = downs * (n // block.strip) * times
 
-    def fetch(row: Value, column: Value, k: Value, left: Left) -> None:
+    def fetch(row: Value, column: Value, k: Value, left: Left, along: Value) -> None:
         number = builder.binary("arith.divui", column, builder.i64(block.strip))
         for index, count, size in ((row, downs, block.rows), (k, times, steps)):
             within = builder.binary("arith.divui", index, builder.i64(size))

@@ -17,12 +17,13 @@ from typing import TypeAlias
 from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
-from triton_porting_kit.compiler.loops.ir.program import Def, Operation
+from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Part
 from triton_porting_kit.compiler.loops.matmul.products import Product, TileProduct
+from triton_porting_kit.compiler.loops.memory.growth import advance
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
@@ -34,10 +35,10 @@ LINE = 64
 MOST = 8
 """Most lines of B to prefetch at a time: with few rows of sums, multiplying takes too little time to hide more."""
 
-Fetch: TypeAlias = Callable[[Value, Value, Value, Left], None]
+Fetch: TypeAlias = Callable[[Value, Value, Value, Left, Value], None]
 """Emits the prefetches of one register block.
 
-Takes its first row and column, a position along K, and A at that position.
+Takes its first row and column, a position along K, its rows of A, and the position along these.
 """
 
 Ahead: TypeAlias = Callable[[Value, Value, Value], None]
@@ -47,18 +48,6 @@ Ahead: TypeAlias = Callable[[Value, Value, Value], None]
 def steps_between(product: Product) -> int:
     """The number of steps along K that use one cache line of each row of A."""
     return LINE // types.byte_size(product.unit)
-
-
-def advance(lowering: Lowering, definition: Def) -> Value | None:
-    """How much a loop-carried value grows per iteration; None if not known."""
-    body = definition.block
-    if definition not in body.arguments[1:]:
-        return None
-    owner = body.operations[-1].operands[body.arguments.index(definition) - 1].owner
-    if owner is None or owner.block is not body or owner.name != "arith.addi":
-        return None
-    others = [operand for operand in owner.operands if operand is not definition]
-    return lowering.scalar(others[0]) if len(others) == 1 and others[0].block is not body else None
 
 
 def lines_ahead(
@@ -75,17 +64,15 @@ def lines_ahead(
     fetch_right = _right_ahead(lowering, dot, b, panel, part)
     fetch_left = _columns_ahead(lowering, dot, a, panel) if panel.columns else None
 
-    def fetch(row: Value, column: Value, k: Value, left: Left) -> None:
+    def fetch(row: Value, column: Value, k: Value, left: Left, along: Value) -> None:
         if fetch_right is not None:
             fetch_right(row, column, k)
         if fetch_left is not None:
             fetch_left(row, column, k)
         if panel.columns:
             return  # the rows after these are in the same lines
-        start = builder.address(left.start, [k], product.unit)
-        for index in range(block.rows, 2 * block.rows):
-            down = builder.mul(left.pitch, builder.i64(index))
-            place = builder.address(start, [down], types.storage(product.element))
+        rows = left.rows(builder, along, 2 * block.rows, product.unit, types.storage(product.element))
+        for place in rows[block.rows :]:
             lane_memory.prefetch(builder, place, lane_memory.L1)
 
     return fetch

@@ -99,12 +99,8 @@ class RegisterBlock:
         builder, block, product = self._builder, self._block, self._product
         element = types.storage(product.element)
         alignment = types.byte_size(product.element)
-        a_start = builder.address(a.start, [builder.mul(k, a.step)], product.unit)
         sums = list(values)
-        rows = [
-            builder.address(a_start, [builder.mul(a.pitch, builder.i64(row))], element)
-            for row in range(block.rows)
-        ]
+        rows = a.rows(builder, k, block.rows, product.unit, element)
         for step in range(self.units):
             b = self._row(b_column, k, step)
             after = builder.mul(a.step, builder.i64(step))

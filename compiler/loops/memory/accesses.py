@@ -108,7 +108,7 @@ def _emit(lowering: Lowering, writes: Sequence[Write], targets: Mapping[Tensor, 
     operation, shape, inputs = writes[0].operation, writes[0].shape, [*inputs_of(writes), *targets]
     accesses = [write.access for write in writes if write.access is not None]
     structured = len(accesses) == len(writes)
-    rows = row_prefetch.ahead(lowering, operation, shape, inputs) if structured else []
+    rows = row_prefetch.ahead(lowering, operation, shape, inputs, writes) if structured else []
 
     def body(evaluation: Evaluation, point: Point) -> None:
         elements = [evaluation.at(write.value, point) for write in writes]

@@ -49,7 +49,7 @@ FENCE = 'llvm.call_intrinsic "llvm.x86.sse.sfence"() : () -> ()'
 """Orders non-temporal stores before all later writes of the thread, such as the one that signals completion."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class NonTemporal:
     """The use of non-temporal stores in one kernel."""
 

@@ -2,71 +2,114 @@
 
 A kernel that walks each row several times, such as a normalisation, waits for memory in its first loop over the row and
 leaves memory idle in the others. So does one that reads a row once, in a scan, and then walks the result. Hardware
-prefetchers do not help: they stop at page ends, and a row of a thousand floats is a page. Rows of the next iteration of
-a loop are not prefetched: such loops, for example the backward pass of a normalisation, already keep memory busy, and
-prefetching made that pass slower.
+prefetchers do not help: they stop at page ends, and a row of a thousand floats is a page.
+
+A store that follows a reduction of its row also prefetches, for writing, the row that is stored next: a store to a line
+that is in no cache waits until the line was read. If rows are those of a loop's iterations, as in the backward pass of
+a normalisation, the store prefetches both kinds for the next iteration. If they are those of programs, it prefetches
+rows to write only where it prefetches none to read: memory is busy then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
-from triton_porting_kit.compiler.dialect.operations import ProgramId, Scan, Store
+from triton_porting_kit.compiler.dialect.operations import Reduce, Scan, Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.program import Def, Operation
+from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.memory.growth import FOR, Growth
+from triton_porting_kit.compiler.loops.memory.writes import Write
 from triton_porting_kit.compiler.loops.tiles import lane_memory
-from triton_porting_kit.compiler.loops.tiles.access import Load
+from triton_porting_kit.compiler.loops.tiles.access import Access, Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor, closure
 
 LARGEST = 1 << 14
 """Most bytes of a row: two rows, and what is written, fit into an L1 cache."""
 
-_CASTS = ("arith.extsi", "arith.extui", "arith.trunci")
 
-Ahead = list[tuple[Load, Value]]
-"""Loads, each with the distance to what the next program reads, in elements (i64)."""
+@dataclass(frozen=True)
+class Row:
+    """A row to prefetch: how what the next program or iteration accesses lies behind it, in elements."""
+
+    access: Access
+    step: Value
+    writes: bool = False
 
 
 def ahead(
-    lowering: Lowering, operation: Operation, shape: tuple[int, ...], inputs: Iterable[Tensor]
-) -> Ahead:
-    """The rows that the loop of a store or reduction over this shape can prefetch: walked before, and elsewhere for the
-    next program.
+    lowering: Lowering,
+    operation: Operation,
+    shape: tuple[int, ...],
+    inputs: Iterable[Tensor],
+    writes: Sequence[Write] = (),
+) -> list[Row]:
+    """The rows that the loop of a store or reduction over this shape can prefetch: walked before, and elsewhere next.
 
     A row that is broadcast or transposed to fill a tile is not read at the tile's own points, so it is left out. So is,
-    in a reduction, a row that is read after it.
+    in a reduction, a row that is read after it. `writes` are what the loop stores.
     """
-    if not lowering.target.prefetches or operation.block.parent is not None or len(shape) != 1:
+    parent = operation.block.parent
+    if not lowering.target.prefetches or len(shape) != 1:
         return []
+    if parent is not None and (parent.name != FOR or not Store.isa(operation)):
+        return []
+    reads = _read(lowering, operation, shape, inputs)
+    stored = [] if parent is None and reads else _written(lowering, operation, shape, writes)
+    # Without rows to write, prefetching made loops slower: they keep memory busy already.
+    return stored + reads if parent is None or stored else []
+
+
+def _read(
+    lowering: Lowering, operation: Operation, shape: tuple[int, ...], inputs: Iterable[Tensor]
+) -> list[Row]:
     found = []
     for row in closure(inputs):
         # With another shape, a point of the loop does not say where in the row it is.
         again = isinstance(row, Load) and (row.walked or Scan.isa(operation))
-        if not isinstance(row, Load) or not again or row.shape != shape or not _is_row(row):
+        if not isinstance(row, Load) or not again or row.shape != shape or not _is_row(row.access):
             continue
         if Store.isa(operation) or not lowering.needed_after(row, operation):
-            step = step_between_programs(lowering, row)
-            if step is not None and step.constant != 0:
-                found.append((row, step))
+            owner = None if row.definition is None else row.definition.owner
+            step = step_between(lowering, owner, operation.block.parent)
+            if step is not None:
+                found.append(Row(row.access, step))
     return found
 
 
-def prefetch(evaluation: Evaluation, point: Point, rows: Ahead) -> None:
-    """Prefetch what the next program reads at `point`, for rows that are in bounds here."""
+def _written(
+    lowering: Lowering, operation: Operation, shape: tuple[int, ...], writes: Sequence[Write]
+) -> list[Row]:
+    if not any(_reduces(before, shape) for before in operation.block.operations[: operation.position]):
+        return []
+    found = []
+    for write in writes:
+        step = step_between(lowering, write.operation, operation.block.parent)
+        if write.access is not None and step is not None and _is_row(write.access):
+            found.append(Row(write.access, step, writes=True))
+    return found
+
+
+def _reduces(operation: Operation, shape: tuple[int, ...]) -> bool:
+    return (Reduce.isa(operation) or Scan.isa(operation)) and operation.operands[0].type.shape == shape
+
+
+def prefetch(evaluation: Evaluation, point: Point, rows: Iterable[Row]) -> None:
+    """Prefetch what comes next at `point`, for rows that are in bounds here and not written past the caches."""
     builder = evaluation.builder
-    for row, step in rows:
+    for row in rows:
         access = row.access
-        if access.is_plain or access in evaluation.unmasked:
-            place = builder.address(access.pointer(evaluation, point), [step], types.storage(access.element))
-            lane_memory.prefetch(builder, place, lane_memory.L1)
+        if (access.is_plain or access in evaluation.unmasked) and access not in evaluation.streamed:
+            start = access.pointer(evaluation, point)
+            place = builder.address(start, [row.step], types.storage(access.element))
+            lane_memory.prefetch(builder, place, lane_memory.L1, writes=row.writes)
 
 
-def _is_row(load: Load) -> bool:
-    access = load.access
+def _is_row(access: Access) -> bool:
     elements = max(access.shape, default=1)
     return (
         len(access.shape) == 1
@@ -77,60 +120,17 @@ def _is_row(load: Load) -> bool:
     )
 
 
-def step_between_programs(lowering: Lowering, load: Load) -> Value | None:
-    """How much a load's offset grows from one program to the next; None if not known."""
-    op = None if load.definition is None else LoadOp.dyn_cast(load.definition.owner)
+def step_between(lowering: Lowering, access: Operation | None, loop: Operation | None = None) -> Value | None:
+    """How far behind is what a load or store accesses in the next program, or in the next iteration of a `loop`.
+
+    In elements; None if that is not known, or if it is the same.
+    """
+    op = LoadOp.dyn_cast(access) or Store.dyn_cast(access)
     if op is None:
         return None
-    growth = _Growth(lowering)
+    growth = Growth(lowering, loop)
     moved = growth.of(op.base)
     if moved is None or moved.constant != 0:
         return None
-    return growth.of(op.offset)
-
-
-class _Growth:
-    """How much scalars grow when the first program id grows by 1."""
-
-    DEPTH = 30
-    """Most operations to follow; offsets of rows take fewer."""
-
-    def __init__(self, lowering: Lowering) -> None:
-        self._lowering = lowering
-        self._known: dict[Def, Value | None] = {}
-
-    def of(self, definition: Def, depth: int = 0) -> Value | None:
-        """The growth, i64, the constant 0 for a value that does not change; None if not known."""
-        if definition not in self._known:
-            self._known[definition] = self._of(definition, depth)
-        return self._known[definition]
-
-    def _of(self, definition: Def, depth: int) -> Value | None:
-        builder, owner = self._lowering.builder, definition.owner
-        if owner is None:
-            return builder.i64(0) if definition.block.parent is None else None
-        if (position := ProgramId.dyn_cast(owner)) is not None:
-            return builder.i64(1 if position.axis == 0 else 0)
-        if owner.regions or depth == self.DEPTH:
-            return None
-        parts = [self.of(operand, depth + 1) for operand in owner.operands]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
-            return None
-        if all(part.constant == 0 for part in known):
-            return builder.i64(0)
-        if owner.name in _CASTS:
-            return known[0]
-        if owner.name == "arith.addi":
-            return builder.add(*known)
-        if owner.name == "arith.subi":
-            return builder.sub(*known)
-        if owner.name == "arith.muli" and any(part.constant == 0 for part in known):
-            varying = 1 if known[0].constant == 0 else 0
-            factor = self._lowering.scalar(owner.operands[1 - varying])
-            if isinstance(factor.constant, int):
-                factor = builder.i64(factor.constant)
-            elif factor.type != "i64":
-                factor = builder.cast("arith.extsi", factor, "i64")
-            return builder.mul(known[varying], factor)
-        return None
+    step = growth.of(op.offset)
+    return None if step is None or step.constant == 0 else step

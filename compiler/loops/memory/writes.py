@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from triton_porting_kit.compiler.dialect.operations import Gather as GatherOp
 from triton_porting_kit.compiler.dialect.operations import Scatter, Store, StructuredAccess
@@ -17,8 +17,7 @@ from triton_porting_kit.compiler.loops.tiles.explicit import scatter_explicit
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
 
 
-@dataclass(frozen=True)
-class Write:
+class Write(NamedTuple):
     """A store or scatter of a tile."""
 
     operation: Operation

@@ -112,7 +112,7 @@ class _Reducer:
         evaluation: Evaluation,
         span: PeeledLoop,
         kept: dict[Tensor, Buffer],
-        rows: row_prefetch.Ahead,
+        rows: list[row_prefetch.Row],
     ) -> None:
         shape = inputs[0].shape
         self._lowering = lowering

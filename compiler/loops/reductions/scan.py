@@ -135,7 +135,7 @@ class _Row:
 
             builder.if_else(builder.compare("eq", region.induction, zero), at_first, behind)
 
-    def scan_chunks(self, width: int, rows: row_prefetch.Ahead) -> None:
+    def scan_chunks(self, width: int, rows: list[row_prefetch.Row]) -> None:
         """Scan `width` elements at a time, in registers. `rows` are prefetched for the next program."""
         builder = self._builder
         neutral = self._combination.neutral()

@@ -37,8 +37,8 @@ PATTERNS = 4
 """Most elements of a tensor that is spread over a hypercube by selections."""
 
 
-class Exchanges(dict[Operation, int]):
-    """The exclusive ors that give the elements on the other side of a dimension, and the dimension."""
+class Exchanges(dict[Operation, tuple[Def, int]]):
+    """The exclusive ors that give the elements on the other side of a dimension: of which operand, and the dimension."""
 
 
 def is_hypercube(shape: Sequence[int]) -> bool:
@@ -260,10 +260,11 @@ _COMPUTED = (Buffer, Elementwise, Range, Reindexed, Splat)
 
 def exchange(lowering: Lowering, operation: Operation) -> bool:
     """Lower an exclusive or that `halve` has found to be an exchange. Returns whether it is one."""
-    dimension = lowering.part(Exchanges).get(operation)
-    if dimension is None:
+    found = lowering.part(Exchanges).get(operation)
+    if found is None:
         return False
-    source = lowering.tensor(_exchanged(operation))
+    operand, dimension = found
+    source = lowering.tensor(operand)
     exchanged = Exchanged(source, dimension, lowering.target.lanes)
     if not _is_by_places(source) or (not exchanged.stays_in_chunk and cost(source, {}) >= EXPENSIVE):
         # Now, so that the scratch of earlier steps is free again.
@@ -298,7 +299,7 @@ def halve(lowering: Lowering, operation: Operation) -> bool:
     ):
         return False
     if users := _exchanging(operation, dimension):
-        lowering.part(Exchanges).update(dict.fromkeys(users, dimension))
+        lowering.part(Exchanges).update(dict.fromkeys(users, (operand, dimension)))
         nothing = lane_memory.zero(lowering.builder, definition.type.element)
         lowering.define(definition, Splat(definition.type.shape, nothing, definition.type.element))
         return True
@@ -310,12 +311,6 @@ def halve(lowering: Lowering, operation: Operation) -> bool:
     lowering.uses.end(source.definition, operation)
     lowering.define(definition, Halved(lowering.materialise(source, operation), dimension, combination))
     return True
-
-
-def _exchanged(operation: Operation) -> Def:
-    """The operand of an exchange that is not the broadcast."""
-    first, second = operation.operands
-    return second if first.owner is not None and first.owner.name == "linalg.broadcast" else first
 
 
 def _exchanging(operation: Operation, dimension: int) -> list[Operation]:

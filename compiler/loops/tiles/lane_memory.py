@@ -175,10 +175,13 @@ L1, L2 = 3, 2
 """LLVM's locality hints for the cache that a prefetched line goes to."""
 
 
-def prefetch(builder: LoopBuilder, pointer: Value, cache: int) -> None:
-    """Prefetch the cache line at `pointer`, which may be any address: a prefetch never faults."""
+def prefetch(builder: LoopBuilder, pointer: Value, cache: int, *, writes: bool = False) -> None:
+    """Prefetch the cache line at `pointer`, which may be any address: a prefetch never faults.
+
+    `writes`: for a store, which needs the line to be in no other core's cache.
+    """
     builder.effect(
-        f'"llvm.intr.prefetch"({pointer.name}) <{{cache = 1 : i32, hint = {cache} : i32, rw = 0 : i32}}> : '
+        f'"llvm.intr.prefetch"({pointer.name}) <{{cache = 1 : i32, hint = {cache} : i32, rw = {int(writes)} : i32}}> : '
         "(!llvm.ptr) -> ()"
     )
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
 
 
-@dataclass(frozen=True)
-class Break:
+class Break(NamedTuple):
     """A run ends where `dividend`, an unsigned integer, passes a multiple of `divisor`.
 
     `span` is the difference of the dividend between the last lane of `point` and the first.
@@ -58,8 +56,7 @@ class Break:
         return builder.logical_and(inside, builder.compare("ule", first, largest))
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """The elements of a chunk are first, first + step, ..., unless the chunk crosses one of the breaks."""
 
     step: int

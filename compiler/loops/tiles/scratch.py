@@ -87,7 +87,7 @@ class Stack:
         self._holes = holes
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Part:
     """A part of the block that outlives a program. Its start is known when the kernel is complete."""
 

@@ -3,6 +3,7 @@
 #include "interrupts.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -12,23 +13,25 @@ namespace tpk {
 namespace {
 
 constexpr int64_t Shares = 8;
-// Calling a kernel for fewer programs costs more than the better balance gains.
-constexpr int64_t Handful = 8;
+constexpr int64_t Microsecond = 1000, Millisecond = 1000 * Microsecond;
 
-// If the programs taken at a time took at most Quick milliseconds, the thread takes Growth times as many next
-// time; if more than Slow, fewer. So they take a tenth of a second, unless a single program takes longer.
-constexpr int64_t Growth = 8, Quick = 8, Slow = 40;
+// Programs that take less are not divided: to take a share, a thread needs a tenth of a microsecond, and
+// several where other threads take from the same ranges.
+constexpr int64_t Brief = 4 * Microsecond;
+
+// If the programs taken at a time took at most Quick, the thread takes Growth times as many next time; if
+// more than Slow, fewer. So they take a tenth of a second, unless a single program takes longer.
+constexpr int64_t Growth = 8, Quick = 8 * Millisecond, Slow = 40 * Millisecond;
 
 // How many of the remaining programs of a range to take at a time.
-int64_t share(int64_t left, int64_t most) {
-  return std::min(most, std::max<int64_t>({1, left / Shares, std::min(left / 2, Handful)}));
+int64_t share(int64_t left, const Pace &pace) {
+  return std::min(pace.most, std::max<int64_t>({1, left / Shares, std::min(left, pace.quick)}));
 }
 
-// A clock that is read in a few nanoseconds, with a resolution of 1 to 10 milliseconds.
-int64_t milliseconds() {
+int64_t nanoseconds() {
   timespec time;
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-  return int64_t(time.tv_sec) * 1000 + time.tv_nsec / 1000000;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t(time.tv_sec) * 1000 * Millisecond + time.tv_nsec;
 }
 
 // Memory that kernels use while they run, one piece per thread, kept between launches.
@@ -66,35 +69,35 @@ int64_t Range::left() const {
   return end_.load(std::memory_order_relaxed) - begin_.load(std::memory_order_relaxed);
 }
 
-bool Range::takeFirst(int64_t limit, int64_t most, Span &taken) {
+bool Range::takeFirst(int64_t limit, const Pace &pace, Span &taken) {
   std::lock_guard lock(mutex_);
   int64_t begin = begin_.load(std::memory_order_relaxed);
   int64_t end = std::min(end_.load(std::memory_order_relaxed), limit);
   if (begin >= end)
     return false;
-  taken = {begin, begin + share(end - begin, most)};
+  taken = {begin, begin + share(end - begin, pace)};
   begin_.store(taken.end, std::memory_order_relaxed);
   return true;
 }
 
-bool Range::takeLast(int64_t limit, int64_t most, Span &taken) {
+bool Range::takeLast(int64_t limit, const Pace &pace, Span &taken) {
   std::lock_guard lock(mutex_);
   int64_t begin = begin_.load(std::memory_order_relaxed);
   int64_t end = std::max(begin, std::min(end_.load(std::memory_order_relaxed), limit));
-  taken = {end - (begin < end ? share(end - begin, most) : 0), end};
+  taken = {end - (begin < end ? share(end - begin, pace) : 0), end};
   end_.store(taken.begin, std::memory_order_relaxed);
   return begin < end;
 }
 
 // The caller's time starts at the job's creation.
-Job::Worker::Worker(const Job &job, bool asks)
-    : asks(asks), now(asks ? job.start_ : milliseconds()), asked(now), activity(ownActivity()),
+Job::Worker::Worker(const Job &job, unsigned thread, bool asks)
+    : thread(thread), asks(asks), now(asks ? job.start_ : nanoseconds()), asked(now), activity(ownActivity()),
       environment(job.limits_.denormals) {}
 
 Job::Job(const Function &function, const void *args, const int32_t (&grid)[3], const Span &programs,
          const Limits &limits, unsigned width)
     : function_(function), args_(args), grid_{grid[0], grid[1], grid[2]},
-      total_(programs.end - programs.begin), limits_(limits), start_(milliseconds()),
+      total_(programs.end - programs.begin), limits_(limits), start_(nanoseconds()),
       count_(unsigned(std::min<int64_t>({total_, width, MostRanges}))) {
   // The quotient and the remainder separately: the product of the total and an index could overflow.
   int64_t each = total_ / count_, rest = total_ % count_;
@@ -113,13 +116,27 @@ int64_t Job::left() const {
   return sum;
 }
 
+// Makes the thread the owner of a range that has none; false if there are none.
+bool Job::own(Worker &worker) {
+  const bool first = worker.range >= MostRanges;
+  for (uint64_t owned = owned_.load(std::memory_order_relaxed);;) {
+    unsigned range = unsigned(std::countr_one(owned));
+    if (first && worker.thread < count_ && !(owned >> worker.thread & 1))
+      range = worker.thread;
+    if (range >= count_)
+      return false;
+    if (owned_.compare_exchange_weak(owned, owned | uint64_t(1) << range, std::memory_order_relaxed)) {
+      worker.range = range;
+      return true;
+    }
+  }
+}
+
 bool Job::take(Worker &worker, Span &span) {
   int64_t limit = limit_.load(std::memory_order_relaxed);
-  while (worker.range >= count_ || !ranges_[worker.range].takeFirst(limit, worker.most, span)) {
-    if (begun_.load(std::memory_order_relaxed) >= count_)
+  while (worker.range >= count_ || !ranges_[worker.range].takeFirst(limit, worker.pace, span))
+    if (!own(worker))
       return takeFromOthers(worker, span);
-    worker.range = begun_.fetch_add(1, std::memory_order_relaxed);
-  }
   return true;
 }
 
@@ -129,7 +146,7 @@ bool Job::takeFromOthers(Worker &worker, Span &span) {
     Range &fullest = *std::max_element(ranges_, ranges_ + count_, less);
     if (fullest.left() <= 0)
       return false;
-    if (fullest.takeLast(limit_.load(std::memory_order_relaxed), worker.most, span))
+    if (fullest.takeLast(limit_.load(std::memory_order_relaxed), worker.pace, span))
       return true;
   }
 }
@@ -144,7 +161,7 @@ bool Job::step(Worker &worker) {
   }
   run(span, worker);
   if (total_ > 1)
-    pace(worker);
+    pace(worker, span.end - span.begin);
   return true;
 }
 
@@ -178,22 +195,24 @@ void Job::stop(Stop reason) {
 }
 
 // Checks the time after some programs, and adapts how many to take.
-void Job::pace(Worker &worker) {
+void Job::pace(Worker &worker, int64_t programs) {
   const int64_t before = worker.now;
-  worker.now = milliseconds();
+  worker.now = nanoseconds();
   const int64_t taken = worker.now - before;
+  int64_t &most = worker.pace.most;
+  worker.pace.quick = programs * Brief / std::max<int64_t>(taken, 1);
   if (taken <= Quick)
-    worker.most = worker.most < total_ / Growth ? worker.most * Growth : total_;
+    most = most < total_ / Growth ? most * Growth : total_;
   else if (taken > Slow)
-    worker.most = std::max<int64_t>(1, worker.most / Growth);
-  if (limits_.milliseconds && worker.now - start_ > limits_.milliseconds)
+    most = std::max<int64_t>(1, most / Growth);
+  if (limits_.milliseconds && worker.now - start_ > limits_.milliseconds * Millisecond)
     stop(Stop::TimedOut);
-  if (worker.asks && worker.now - worker.asked > InterruptMilliseconds) {
+  if (worker.asks && worker.now - worker.asked > InterruptMilliseconds * Millisecond) {
     if (interrupted()) // takes precedence: an exception is set, which the caller must raise
       stop_.store(Stop::Interrupted, std::memory_order_relaxed);
     // The interrupt poll may have launched kernels on this thread, with its scratch and its activity.
     worker.begun = false;
-    worker.now = worker.asked = milliseconds();
+    worker.now = worker.asked = nanoseconds();
   }
 }
 

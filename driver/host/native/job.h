@@ -41,13 +41,19 @@ struct Span {
   int64_t begin, end;
 };
 
+// How many programs a thread takes at a time.
+struct Pace {
+  int64_t most = 1;
+  int64_t quick = 1; // these are over so soon that dividing them costs more than a better balance gains
+};
+
 // A range of consecutive programs. One thread takes programs from its front, and others from its back.
 class alignas(64) Range {
 public:
   void fill(Span span);
-  // Takes at most `most` of the programs below `limit`; false if there are none.
-  bool takeFirst(int64_t limit, int64_t most, Span &taken);
-  bool takeLast(int64_t limit, int64_t most, Span &taken);
+  // Takes some of the programs below `limit`; false if there are none.
+  bool takeFirst(int64_t limit, const Pace &pace, Span &taken);
+  bool takeLast(int64_t limit, const Pace &pace, Span &taken);
   // The number of remaining programs. Other threads may take some at any time.
   int64_t left() const;
 
@@ -57,10 +63,11 @@ private:
 };
 
 // The programs of a grid are divided into as many ranges as there are threads. Each thread owns one range, so
-// that consecutive programs share its cache and its scratch, and so that it finds the same part of the data
-// there in the next launch. A thread takes a share of the remaining programs at a time: a large grid takes
-// few locks, and threads that finish early find programs to take. The first thread that is done starts ranges
-// that have no thread yet, so that programs that wait for earlier programs of the grid always make progress.
+// that consecutive programs share its cache and its scratch: the one of its own number, so that it finds the
+// same part of the data there in the next launch. A thread takes a share of the remaining programs at a time:
+// a large grid takes few locks, and threads that finish early find programs to take. The first thread that is
+// done starts the first range that has no thread yet, so that programs that wait for earlier programs of the
+// grid always make progress.
 //
 // A job can be stopped between the shares that a thread takes. Shares begin with one program, and grow while
 // programs are fast, because the duration of a program is not known in advance.
@@ -68,16 +75,18 @@ class Job {
 public:
   // A thread's part in a job, created by that thread.
   struct Worker {
-    // `asks`: the thread is the caller's, which may be interrupted.
-    explicit Worker(const Job &job, bool asks = false);
+    // `thread`: its number among those that may run the job, from 0, the caller's. `asks`: it is the
+    // caller's, which may be interrupted.
+    Worker(const Job &job, unsigned thread, bool asks = false);
 
+    const unsigned thread;
     unsigned range = std::numeric_limits<unsigned>::max(); // its own range; none yet
     bool begun = false;                                    // scratch and activity are set for this launch
     const bool asks;
     bool alone = false; // no other thread runs programs of the job
-    int64_t most = 1;   // programs to take at a time
-    int64_t now;        // in milliseconds, at the end of its last programs
-    int64_t asked;      // when it last polled for interrupts
+    Pace pace;
+    int64_t now;   // in nanoseconds, at the end of its last programs
+    int64_t asked; // when it last polled for interrupts
     void *scratch = nullptr;
     Activity &activity;
     FloatEnvironment environment;
@@ -118,13 +127,14 @@ public:
   Stop stopped() const { return stop_.load(std::memory_order_relaxed); }
 
 private:
-  static constexpr unsigned MostRanges = 64; // further threads do not own a range
+  static constexpr unsigned MostRanges = 64; // bits of `owned_`; further threads do not own a range
 
+  bool own(Worker &worker);
   bool take(Worker &worker, Span &span);
   bool takeFromOthers(Worker &worker, Span &span);
   bool stops();
   void stop(Stop reason);
-  void pace(Worker &worker);
+  void pace(Worker &worker, int64_t programs);
   bool begin(Worker &worker);
   void run(const Span &span, Worker &worker);
   void fail(Failure failure);
@@ -134,12 +144,12 @@ private:
   int32_t grid_[3];
   int64_t total_;
   const Limits limits_;
-  const int64_t start_; // in milliseconds
+  const int64_t start_; // in nanoseconds
   unsigned count_;      // of ranges
   union {               // constructs only the first `count_`: short launches should not pay for more
     Range ranges_[MostRanges];
   };
-  alignas(64) std::atomic<unsigned> begun_{0};                      // ranges that have a thread
+  alignas(64) std::atomic<uint64_t> owned_{0};                      // a bit for each range that has a thread
   std::atomic<int64_t> limit_{std::numeric_limits<int64_t>::max()}; // programs from here on are not taken
   std::atomic<Stop> stop_{Stop::None};
   std::mutex failureMutex_;

@@ -32,9 +32,10 @@ const OpenMP *OpenMP::find() {
     return nullptr;
   // Look it up in torch's library and its dependencies: other libraries may have loaded other runtimes.
   auto parallel = reinterpret_cast<Parallel>(dlsym(torch, "GOMP_parallel"));
-  auto maxThreads = reinterpret_cast<MaxThreads>(dlsym(torch, "omp_get_max_threads"));
-  return parallel && maxThreads ? new OpenMP(parallel, maxThreads)
-                                : nullptr; // for as long as the process lives
+  auto maxThreads = reinterpret_cast<Number>(dlsym(torch, "omp_get_max_threads"));
+  auto thread = reinterpret_cast<Number>(dlsym(torch, "omp_get_thread_num"));
+  return parallel && maxThreads && thread ? new OpenMP(parallel, maxThreads, thread)
+                                          : nullptr; // for as long as the process lives
 }
 
 const OpenMP *OpenMP::ofTorch(unsigned width) {

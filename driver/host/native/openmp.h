@@ -18,17 +18,20 @@ public:
   // Calls `work(data)` on `width` threads, including this one, and returns when all calls have returned; on
   // fewer threads inside another parallel region.
   void run(void (*work)(void *), void *data, unsigned width) const { parallel_(work, data, width, 0); }
+  // In such a call: the number of its thread, from 0, that of the caller.
+  unsigned thread() const { return unsigned(thread_()); }
 
 private:
   // Part of the ABI of libgomp, which LLVM's and Intel's OpenMP runtimes also implement.
   using Parallel = void (*)(void (*)(void *), void *, unsigned, unsigned);
-  using MaxThreads = int (*)();
+  using Number = int (*)();
 
-  OpenMP(Parallel parallel, MaxThreads maxThreads) : parallel_(parallel), maxThreads_(maxThreads) {}
+  OpenMP(Parallel parallel, Number maxThreads, Number thread)
+      : parallel_(parallel), maxThreads_(maxThreads), thread_(thread) {}
   static const OpenMP *find();
 
   Parallel parallel_;
-  MaxThreads maxThreads_;
+  Number maxThreads_, thread_;
 };
 
 } // namespace tpk

@@ -102,7 +102,7 @@ void Pool::startWorkers() {
   pthread_sigmask(SIG_SETMASK, &blocked, &previous);
   try {
     for (; workers_ + 1 < width_; ++workers_) {
-      std::thread worker([this] { serve(); });
+      std::thread worker([this, thread = workers_ + 1] { serve(thread); });
       pthread_setname_np(worker.native_handle(), "tpk-pool");
       worker.detach();
     }
@@ -113,7 +113,7 @@ void Pool::startWorkers() {
 }
 
 void Pool::run(Job &job, bool borrow) {
-  Job::Worker caller(job, borrow);
+  Job::Worker caller(job, 0, borrow);
   caller.alone = job.total() == 1 || width_ == 1;
   if (caller.alone)
     return work(job, caller);
@@ -131,14 +131,15 @@ void Pool::share(Job &job, Job::Worker &caller, const OpenMP *lender) {
     struct Shared {
       Job &job;
       Job::Worker &caller;
-      std::thread::id thread;
-    } shared{job, caller, std::this_thread::get_id()};
+      const OpenMP &lender;
+    } shared{job, caller, *lender};
     lender->run(
         [](void *data) {
-          auto &[job, caller, thread] = *static_cast<Shared *>(data);
-          if (std::this_thread::get_id() == thread)
+          auto &[job, caller, lender] = *static_cast<Shared *>(data);
+          const unsigned thread = lender.thread();
+          if (!thread)
             return work(job, caller);
-          Job::Worker other(job);
+          Job::Worker other(job, thread);
           work(job, other);
         },
         &shared, width_);
@@ -186,14 +187,14 @@ uint32_t Pool::awaitJob(uint32_t seen) {
   return epoch_.load();
 }
 
-void Pool::serve() {
+void Pool::serve(unsigned thread) {
   for (uint32_t seen = 0;;) {
     seen = awaitJob(seen);
     active_.fetch_add(1);
     if (Job *job = current_.load()) {
       if (sleepers_.load() && job->left() > 1)
         futexWake(epoch_, WakeFanOut);
-      Job::Worker worker(*job);
+      Job::Worker worker(*job, thread);
       work(*job, worker);
     }
     if (active_.fetch_sub(1) == 1 && ownerSleeps_.load())

@@ -31,7 +31,7 @@ public:
 private:
   explicit Pool(unsigned width, bool oversubscribed) : width_(width), spin_(!oversubscribed) {}
   void startWorkers();
-  [[noreturn]] void serve();
+  [[noreturn]] void serve(unsigned thread);
   void share(Job &job, Job::Worker &caller, const OpenMP *lender);
   static void work(Job &job, Job::Worker &worker);
   uint32_t awaitJob(uint32_t seen);

@@ -49,14 +49,26 @@ def test_a_block_of_tiles_stays_in_registers(
     shape: tuple[int, int, int], signature: dict[str, str], instruction: str
 ) -> None:
     text = assembly(shape, signature=signature)
-    names = (instruction, "tileloadd", "tilezero", "tilestored")
+    names = (instruction, "tileloadd(?:t1)?", "tilezero", "tilestored")
     count = {name: len(re.findall(rf"\t{name}\t", text)) for name in names}
     down, across = (2 if size > 16 else 1 for size in shape[:2])
     sums = down * across
     # Spilled tiles would add loads and stores.
-    expected = {instruction: sums, "tileloadd": sums + down + across, "tilezero": sums, "tilestored": sums}
-    assert count == expected
+    assert count == dict(zip(names, (sums, sums + down + across, sums, sums), strict=True))
     assert text.count("ldtilecfg") == 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "streamed"),
+    [
+        ((32, 64, 32), 2),  # 32 rows of A and 32 columns of B, for 512 elements of K: 64 KiB
+        ((16, 64, 32), 0),  # 16 rows: all 48 KiB of L1
+    ],
+)
+def test_a_left_factor_that_l1_cannot_keep_does_not_replace_the_right_one(
+    shape: tuple[int, int, int], streamed: int
+) -> None:
+    assert len(re.findall(r"\ttileloaddt1\t", assembly(shape))) == streamed
 
 
 @pytest.mark.parametrize(

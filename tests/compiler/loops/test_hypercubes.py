@@ -31,6 +31,11 @@ def network(X, Y, O, n, FORM: tl.constexpr, N: tl.constexpr):
         x = tl.sort(x) + tl.flip(tl.sort(x * 2), 0)
     elif FORM == "flip what is loaded":
         x = tl.flip(x, 0)
+    elif FORM == "flip what is broadcast":
+        # Both operands of the exclusive or are broadcasts.
+        two = tl.arange(0, 2)
+        h = tl.flip(tl.broadcast_to(tl.load(X + two, mask=two < n, other=0)[:, None], (2, N)), 0)
+        x += tl.sum(tl.where(two[:, None] == 0, h, 0), 0)
     elif FORM == "exclusive or of pairs":
         # The same reduction, for something else as well.
         h = tl.reshape(x, (N // 2, 2))
@@ -63,6 +68,8 @@ def expected(form: str, x: Array) -> Array:
         return np.sort(x) + np.sort(x * 2)[::-1]
     if form == "flip what is loaded":
         return x[::-1]
+    if form == "flip what is broadcast":
+        return x + x[1]
     if form == "exclusive or of pairs":
         pairs = x.reshape(-1, 2)
         return (pairs[:, ::-1] + (pairs[:, :1] ^ pairs[:, 1:])).ravel()
@@ -76,8 +83,8 @@ def expected(form: str, x: Array) -> Array:
     return np.repeat(x.reshape(-1, 2, 2).max(1, keepdims=True), 2, 1).ravel()
 
 
-FORMS = ("sort", "sort down", "rows", "sort, flip and sort", "flip what is loaded", "exclusive or of pairs",
-         "read before it is written", "in a loop", "largest of each pair")  # fmt: skip
+FORMS = ("sort", "sort down", "rows", "sort, flip and sort", "flip what is loaded", "flip what is broadcast",
+         "exclusive or of pairs", "read before it is written", "in a loop", "largest of each pair")  # fmt: skip
 
 
 @pytest.mark.parametrize("target", targets())

@@ -1,4 +1,4 @@
-"""Prefetching of the next program's row: of which loads, and how far on."""
+"""Prefetching of the next program's or iteration's row: of which loads and stores, and how far on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from native_functions import loops_of
 from triton_porting_kit.compiler import CpuTarget
 
 SIGNATURE = {"X": "*fp32", "O": "*fp32", "n": "i32"}
-PREFETCH = re.compile(r'"llvm.intr.prefetch"\((%\w+)\)')
+PREFETCH = re.compile(r'"llvm.intr.prefetch"\((%\w+)\) <{.*rw = (\d)')
 
 
 def text_of(kernel: Any, target: str = "sapphirerapids", **constants: int) -> str:
@@ -21,14 +21,16 @@ def text_of(kernel: Any, target: str = "sapphirerapids", **constants: int) -> st
     return text
 
 
-def steps(text: str) -> list[str]:
-    """What is added to the addresses of rows that are prefetched: a constant, or where it comes from.
+def steps(text: str, *, writes: bool = False) -> list[str]:
+    """What is added to the addresses of rows that are prefetched, to read or to write: a constant, or where it comes from.
 
     Where a loop is there twice, for stores past the caches too, it counts once.
     """
     defined = dict(re.findall(r"(%\w+) = (.*)", text))
     found = []
-    for place in PREFETCH.findall(text):
+    for place, kind in PREFETCH.findall(text):
+        if int(kind) != writes:
+            continue
         (index,) = re.findall(r"getelementptr %\w+\[(%\w+)\]", defined[place])
         found.append(defined[index].removeprefix("arith.constant ").removesuffix(" : i64"))
     return list(dict.fromkeys(found))
@@ -135,6 +137,42 @@ def in_a_loop(X, O, n, B: tl.constexpr):
 
 
 @triton.jit
+def carried_along(X, O, n, B: tl.constexpr):
+    """Offsets that a loop carries, and steps that are known at the launch."""
+    i, place = tl.arange(0, B), 0
+    for _ in range(n):
+        x = tl.load(X + place + i, mask=i < n)
+        tl.store(O + place + i, x - tl.sum(x, 0), mask=i < n)
+        place += 300
+
+
+@triton.jit
+def read_in_a_loop(X, O, n, B: tl.constexpr):
+    """Nothing is written in the loop."""
+    i, total = tl.arange(0, B), 0.0
+    for row in range(n):
+        x = tl.load(X + row * B + i)
+        total += tl.max(x - tl.sum(x, 0), 0)
+    tl.store(O, total)
+
+
+@triton.jit
+def in_a_while_loop(X, O, n, B: tl.constexpr):
+    i, row = tl.arange(0, B), 0
+    while row < n:
+        x = tl.load(X + row * B + i)
+        tl.store(O + row * B + i, x - tl.sum(x, 0))
+        row += 1 + row // 2
+
+
+@triton.jit
+def elements_in_a_loop(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for row in range(n):
+        tl.store(O + row * B + i, 2 * tl.load(X + row * B + i))
+
+
+@triton.jit
 def far_from_the_program_id(X, O, n, B: tl.constexpr):
     place = tl.program_id(0)
     for _ in tl.static_range(200):
@@ -162,7 +200,9 @@ def test_the_row_of_the_next_program() -> None:
         every_other,
         a_number_for_each_row,
         a_row_beside_others,
-        in_a_loop,
+        read_in_a_loop,
+        in_a_while_loop,
+        elements_in_a_loop,
         far_from_the_program_id,
         repeated,
     ],
@@ -170,6 +210,35 @@ def test_the_row_of_the_next_program() -> None:
 )
 def test_what_is_not_prefetched(kernel: Any) -> None:
     assert steps(text_of(kernel)) == []
+
+
+def test_the_row_of_the_next_iteration() -> None:
+    for kernel, step in ((in_a_loop, "256"), (carried_along, "300")):
+        text = text_of(kernel)
+        assert steps(text) == [step]
+        assert steps(text, writes=True) == [step]
+
+
+def test_rows_that_are_written_next() -> None:
+    assert steps(text_of(row_of_powers), writes=True) == ["256"]
+    assert steps(text_of(weighted), writes=True) == ["256"]
+    for kernel in (walked_once, elements_in_a_loop, read_in_a_loop, in_a_while_loop):
+        assert steps(text_of(kernel), writes=True) == []
+
+
+def test_a_loop_over_the_rows_of_programs_prefetches_those_to_write_or_those_to_read() -> None:
+    """The same store has a loop that reads the row from scratch, for arrays that overlap."""
+    loops = text_of(row_less_its_mean).split("scf.for")
+    assert any("rw = 1" in loop for loop in loops)
+    assert any("rw = 0" in loop for loop in loops)
+    assert not any("rw = 0" in loop and "rw = 1" in loop for loop in loops)
+
+
+def test_nothing_that_is_written_past_the_caches_is_prefetched() -> None:
+    loops = text_of(row_of_powers).split("scf.for")
+    assert any("nontemporal" in loop for loop in loops)
+    assert any("rw = 1" in loop for loop in loops)
+    assert not any("nontemporal" in loop and "rw = 1" in loop for loop in loops)
 
 
 def test_rows_that_do_not_fit_into_the_cache() -> None:
