@@ -91,17 +91,17 @@ MISSES = {
     "linear and cross entropy": (
         "- The linear layer with cross entropy goes over the weights, and over their gradient, once for each chunk of\n"
         "  128 rows, so that the logits of all rows are never in memory. `torch in chunks` does the same in torch's\n"
-        "  operators; torch eager keeps all logits. As in Liger's kernels, products are torch's, and the logits of a\n"
-        "  chunk take as much memory as all hidden states."
+        "  operators; torch eager keeps all logits. As in Liger's kernels, products are torch's: on the Xeon with AMX\n"
+        "  they take 95 % of the time with one thread, 4 % longer than for all rows at once, and the loss takes 5 %."
     ),
     "batched products": (
         "- A batched product of 32x32 matrices does 5 operations for each byte that it moves: memory and multiplying\n"
         "  take about as long as each other, and what does not overlap shows. Torch comes close to the limit, too."
     ),
     "convolution": (
-        "- A convolution as implicit GEMM reads its rows where they lie, but the sums are read and written once for every\n"
-        "  two places of the filter, since the weights of more do not fit into L1. Otherwise it takes as much of the peak\n"
-        "  as a product of the same size."
+        "- A convolution as implicit GEMM reads its rows where they lie, but reads and writes the sums once for every\n"
+        "  two places of the filter, since the weights of more do not fit into L1. Otherwise it takes as much of the\n"
+        "  peak as a product of the same size."
     ),
 }
 """Why a kernel or a workload, by how its name begins, misses its target where it does."""

@@ -46,7 +46,7 @@ from triton_porting_kit.compiler.loops.tiles.nests import changes_where, emit_ti
 from triton_porting_kit.compiler.loops.tiles.run_width import run_width
 from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
 from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, closure
-from triton_porting_kit.compiler.loops.tiles.transposed import lies_across
+from triton_porting_kit.compiler.loops.tiles.transposed import gathers_for_all, lies_across
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
 
@@ -370,14 +370,14 @@ class Lowering:
                 elif (again or repeated) and tensor.shape:
                     self.materialise(tensor, operation)
                     return
-            straight = list(range(len(tensor.shape)))
             for index, operand in enumerate(tensor.operands):
                 dimensions = tensor.operand_dimensions(index)
-                if dimensions == straight or tensor.stays_in_chunk:
+                if dimensions == list(range(len(tensor.shape))) or tensor.stays_in_chunk:
                     visit(operand, aligned, repeated)
+                elif gathers_for_all(tensor, index):
+                    self.materialise(operand, operation)
                 else:
-                    spread = any(d not in dimensions for d, size in enumerate(tensor.shape) if size > 1)
-                    visit(operand, False, repeated or spread)
+                    visit(operand, False, repeated or tensor.spreads(index))
 
         for tensor in inputs:
             visit(tensor, tensor.shape == shape, False)

@@ -123,13 +123,13 @@ def _cast(name: str) -> Emit:
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         (value,) = values
         source = operation.operands[0].type.element
-        toward_zero = operation.integer("roundingmode", 0) == _TOWARD_ZERO
+        toward_zero = operation.integer("roundingmode", TO_NEAREST) == _TOWARD_ZERO
         return [convert(builder, name, value, source, _result_element(operation), toward_zero=toward_zero)]
 
     return emit
 
 
-_TOWARD_ZERO = 3  # value in upstream's enumeration of rounding modes
+TO_NEAREST, _TOWARD_ZERO = 0, 3  # values in upstream's enumeration of rounding modes
 
 
 def convert(

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import cycle
 
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import convert
 from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.matmul import small_products
+from triton_porting_kit.compiler.loops.matmul import scaled_factors, small_products
 from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Columns, Left, Strips
@@ -39,6 +40,7 @@ from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import cost, reads_memory
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Splat, Tensor, closure
+from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk
 
 LIGHT = 4
 """Most operations for an element with which a sum begins."""
@@ -52,13 +54,14 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     a, b, c = (lowering.tensor(operand) for operand in operation.operands)
     result = operation.results[0]
     panel = lowering.part(Panels).get(operation)
+    a = scaled_factors.left(operation, a)
     if panel is not None:
         lowering.define(result, _add_to_panel(lowering, operation, panel, a, b, c))
         return
     work = "f32" if c.element in types.NARROW_FLOATS else c.element
     k, n = b.shape[-2:]
     *batch, m, _ = c.shape
-    product = product_for(lowering.target, a.element, b.element, (m, n, k), work)
+    product = product_for(lowering.target, *scaled_factors.elements(operation), (m, n, k), work)
     there = {} if batch else {t: small_products.in_place(lowering, product, t) for t in (a, b)}
     read_there = [(tensor, place) for tensor, place in there.items() if place is not None]
     left = there.get(a) or product.pack_left(lowering, operation, a)
@@ -201,15 +204,13 @@ def _multiply(
     epilogue: Epilogue | None = None,
     initial: Tensor | None = None,
 ) -> None:
-    """c += a * b over a `part` of K, whose length is a multiple of the units of one step. If there is an `initial`, the
-    sums begin with that instead of with c.
-    """
+    """c (or `initial`) + a * b over a `part` of K, whose length is a multiple of the units of one step, in c."""
     builder, a, b, depth = lowering.builder, part.left, part.right, part.depth
-    m, n = c.shape[-2:]
-    zero = builder.i64(0)
+    (m, n), zero = c.shape[-2:], builder.i64(0)
     apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
     b_start, c_start = (_start_of(builder, buffer, batch) for buffer in (b, c))
     element = types.storage(product.element)
+    room = _room(lowering, product, block, part)
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip), points=n // block.strip) as strips:
         b_column = builder.address(b_start, [builder.mul(strips.induction, apart)], b.element)
         tile = _block(lowering, product, block, c, b)
@@ -218,16 +219,14 @@ def _multiply(
             c_row = builder.address(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
             )
-            if initial is None:
-                begun = tile.begin(part.begun, c_row, n)
-            else:
-                begun = _initial(builder, block, initial, rows.induction, strips.induction)
+            begun = _begun(builder, tile, block, part, initial, c_row, n, (rows.induction, strips.induction))
             accumulators = _less(builder, begun, excess)
 
             def along(
-                a_rows: Left, column: Value, end: Value, sums: list[Value], before: Value = zero
+                there: Left, column: Value, end: Value, sums: list[Value], before: Value = zero
             ) -> list[Value]:
                 """The sums with `end` units more, of rows of A and a column of B; `before` units are done."""
+                a_rows = _converted(lowering, there, end, b, room)
 
                 def steps(start: Value, end: Value, sums: list[Value]) -> list[Value]:
                     with builder.loop(start, end, builder.i64(tile.units), sums) as loop:
@@ -239,7 +238,7 @@ def _multiply(
                 line = builder.i64(steps_between(product))
                 with builder.loop(zero, end, line, sums) as lines:
                     start = lines.induction
-                    fetch(rows.induction, strips.induction, builder.add(before, start), a_rows, start)
+                    fetch(rows.induction, strips.induction, builder.add(before, start), there, start)
                     stop = builder.binary("arith.minsi", builder.add(start, line), end)
                     lines.yields = steps(start, stop, lines.arguments)
                 return lines.results
@@ -268,8 +267,20 @@ def _multiply(
                     epilogue.emit(lowering, part.stores, rows.induction, strips.induction)
 
 
-def _initial(builder: LoopBuilder, block: Blocking, tensor: Tensor, row: Value, column: Value) -> list[Value]:
-    """What a register block begins with, row by row."""
+def _begun(
+    builder: LoopBuilder,
+    tile: RegisterBlock | TileBlock,
+    block: Blocking,
+    part: Part,
+    initial: Tensor | None,
+    c_row: Value,
+    width: int,
+    at: tuple[Value, Value],
+) -> list[Value]:
+    """What a register block at this row and column begins with: the `initial`, if there is one, or what is in c."""
+    if initial is None:
+        return tile.begin(part.begun, c_row, width)
+    row, column = at
     evaluation = Evaluation(builder, frozenset(), {})
     values = []
     for down in range(block.rows):
@@ -280,8 +291,38 @@ def _initial(builder: LoopBuilder, block: Blocking, tensor: Tensor, row: Value, 
             )
             lanes = block.lanes
             point = Point(indices, 1 if lanes > 1 else -1, lanes)
-            values.append(builder.broadcast(evaluation.at(tensor, point), lanes))
+            values.append(builder.broadcast(evaluation.at(initial, point), lanes))
     return values
+
+
+def _room(lowering: Lowering, product: Product, block: Blocking, part: Part) -> Buffer | None:
+    """Scratch for the rows of A of a register block, if these have to be converted."""
+    if isinstance(part.left, RowTable) or not part.left.raw:
+        return None
+    assert isinstance(part.right, Strips)
+    return lowering.scratch.allocate((block.rows, part.right.pitch), product.unit)
+
+
+def _converted(lowering: Lowering, rows: Left, depth: Value, b: Buffer, room: Buffer | None) -> Left:
+    """The first rows of A, converted to the type that is multiplied in `room`, which stays in L1, if there is one.
+
+    `depth` is a multiple of the units of one iteration, which a packed `b` holds.
+    """
+    if room is None:
+        return rows
+    builder = lowering.builder
+    count, pitch = room.shape
+    lanes = chunk(b.shape[-2], lowering.target.lanes)
+    zero, element = builder.i64(0), types.storage(rows.raw)
+    starts = rows.rows(builder, zero, count, element, element)
+    with builder.loop(zero, depth, builder.i64(lanes)) as region:
+        for row, start in enumerate(starts):
+            place = builder.address(start, [region.induction], element)
+            found = lane_memory.read(builder, place, rows.raw, lanes, floor=builder.level)
+            to = builder.address(room.pointer, [builder.i64(row * pitch), region.induction], room.element)
+            lane_memory.write(builder, to, convert(builder, "arith.extf", found, rows.raw, room.element))
+    builder.forget_reads()
+    return Left(room.pointer, builder.i64(pitch), builder.i64(1))
 
 
 def _block(

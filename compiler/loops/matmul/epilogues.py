@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import Store
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import TO_NEAREST
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import DEEPEST, Lowering
+from triton_porting_kit.compiler.loops.matmul.products import rounded
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.memory import ordered
 from triton_porting_kit.compiler.loops.memory.store_footprint import StoreFootprint
@@ -26,7 +28,7 @@ from triton_porting_kit.compiler.loops.state import LOADS, MOVABLE
 from triton_porting_kit.compiler.loops.tiles.access import Access, Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor, closure
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Elementwise, Point, Tensor, closure
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 
 
@@ -45,6 +47,8 @@ class Epilogue:
     None if the chain is empty and the store's rows are contiguous: sums are then stored straight to memory.
     """
     writes: StoreFootprint
+    rounds: bool
+    """Whether the chain begins by rounding sums without denormals to bf16, for which the CPU has an instruction."""
 
     def may_store(self, builder: LoopBuilder, last: Value) -> Value:
         """i1: whether this iteration may store the sums. It must be the `last` one, and the tile wholly in bounds."""
@@ -94,16 +98,30 @@ class Epilogue:
         assert self.sums.type.shape is not None
         lowering.define(self.sums, Buffer(self.sums.type.shape, self.sums.type.element, corner))
         for operation in self.chain:
-            lowering.operation(operation)
+            if self.rounds and operation is self.chain[0]:
+                total = lowering.tensor(self.sums)
+                lowering.define(operation.results[0], Elementwise(total.shape, "bf16", [total], rounded))
+            else:
+                lowering.operation(operation)
         yield lowering.tensor(Store(self.store).value)
         for definition in (self.sums, *(operation.results[0] for operation in self.chain)):
             del lowering.tensors[definition]
 
 
 def epilogue(
-    lowering: Lowering, loop: Operation, dot: Operation, sums: Def, block: Blocking, writes: StoreFootprint
+    lowering: Lowering,
+    loop: Operation,
+    dot: Operation,
+    sums: Def,
+    block: Blocking,
+    writes: StoreFootprint,
+    *,
+    flushed: bool,
 ) -> Epilogue | None:
-    """The epilogue for the `sums` of a `dot`, a result of a `loop`; None if the store cannot be done in the loop."""
+    """The epilogue for the `sums` of a `dot`, a result of a `loop`; None if the store cannot be done in the loop.
+
+    `flushed`: the product makes no denormal sums.
+    """
     if not _comes_last(lowering, dot):
         return None
     chain: list[Operation] = []
@@ -133,9 +151,17 @@ def epilogue(
     access = access_of(lowering, stored)
     _, width = sums.type.shape or ()
     if not chain and access.is_contiguous(1):
-        return Epilogue(sums, chain, store, access, block, None, writes)
+        return Epilogue(sums, chain, store, access, block, None, writes, rounds=False)
     room = lowering.scratch.allocate((block.rows, width), sums.type.element)
-    return Epilogue(sums, chain, store, access, block, room.pointer, writes)
+    rounds = flushed and lowering.target.multiplies_bf16_pairs and _rounds(chain)
+    return Epilogue(sums, chain, store, access, block, room.pointer, writes, rounds)
+
+
+def _rounds(chain: Sequence[Operation]) -> bool:
+    """Whether a chain begins by rounding to bf16, to the nearest number."""
+    if not chain or chain[0].name != "arith.truncf" or chain[0].results[0].type.element != "bf16":
+        return False
+    return chain[0].integer("roundingmode", TO_NEAREST) == TO_NEAREST
 
 
 def _comes_last(lowering: Lowering, dot: Operation) -> bool:

@@ -77,7 +77,8 @@ class Left:
     """Where A is read: the address of its first element, the row pitch in elements, and the distance of units.
 
     If rows are in strips of `strip` rows, each strip begins `strip` * `depth` elements behind the one before. Rows of a
-    block that lie anywhere have `starts` instead of a pitch.
+    block that lie anywhere have `starts` instead of a pitch. Elements may be of another type, `raw`: a block of rows is
+    converted before it is multiplied.
     """
 
     start: Value
@@ -86,6 +87,7 @@ class Left:
     strip: int = 0
     depth: int = 0
     starts: tuple[Value, ...] = ()
+    raw: str = ""
 
     @classmethod
     def of_columns(cls, builder: LoopBuilder, start: Value, strip: int, depth: int) -> Left:
@@ -94,6 +96,7 @@ class Left:
 
     def from_row(self, builder: LoopBuilder, row: Value, element: str) -> Left:
         """The same from a row on, the first of a block."""
+        element = types.storage(self.raw or element)
         if not self.strip:
             return replace(self, start=builder.address(self.start, [builder.mul(row, self.pitch)], element))
         within = builder.binary("arith.remui", row, builder.i64(self.strip))

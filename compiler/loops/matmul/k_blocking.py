@@ -20,16 +20,19 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation, walk
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.matmul import row_tables
+from triton_porting_kit.compiler.loops.matmul import row_tables, scaled_factors
 from triton_porting_kit.compiler.loops.matmul.epilogues import epilogue
-from triton_porting_kit.compiler.loops.matmul.factors import Strips
+from triton_porting_kit.compiler.loops.matmul.factors import Rows, Strips
 from triton_porting_kit.compiler.loops.matmul.packed_cache import packed_cache
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, State
-from triton_porting_kit.compiler.loops.matmul.products import product_for
+from triton_porting_kit.compiler.loops.matmul.products import Elements, Product, product_for
 from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
 from triton_porting_kit.compiler.loops.memory.growth import FOR, advance
 from triton_porting_kit.compiler.loops.state import EarlyStores, is_fence
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat
+from triton_porting_kit.compiler.loops.tiles.tensors import Splat
+
+MOST_STRIPS = 2
+"""Most strips of B for each of which a block of rows of A is converted again."""
 
 
 class Through(dict[Operation, Panel]):
@@ -176,11 +179,13 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
     builder, target = lowering.builder, lowering.target
     a, b, c = (operand.type for operand in dot.operands)
     (m, k), (_, n) = a.shape or (), b.shape or ()
-    product = product_for(target, a.element, b.element, (m, n, k), c.element)
+    product = product_for(target, *scaled_factors.elements(dot), (m, n, k), c.element)
     block = product.block(target, m, n, c.element)
-    in_place = _lies_in_rows(lowering, dot.operands[0], product.element, k)
+    raw = _raw(lowering, product, a.element, n // block.strip)
+    left = scaled_factors.definition(dot)
+    in_place = _lies_in_rows(lowering, left, raw or product.element, k)
     table = row_tables.suits(lowering, dot.operands[0], product)
-    rows = 0 if in_place and _is_never_masked(dot.operands[0]) else m  # rows of A that may have to be packed
+    rows = 0 if in_place and _is_never_masked(left) else m  # rows of A that may have to be packed
     depth, size = k // product.count, types.byte_size(product.unit)
     caches = target.caches
     most = min(target.strip_bytes // block.strip, caches.panel_bytes // max(rows, n))
@@ -191,7 +196,9 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
     if iterations < 2 and not in_place and not table and kept is None:
         # As without a panel, each iteration would pack both operands, and read and write the sums.
         return None
-    left = lowering.scratch.allocate((rows, iterations * depth), product.unit)
+    held = raw if raw and in_place else product.unit
+    pitch = product.left_pitch(iterations * depth)
+    packed = lowering.scratch.allocate((rows, pitch), held)
     if room is None:
         room = lowering.scratch.allocate((iterations * depth, n), product.unit).pointer
     excess = None
@@ -209,7 +216,7 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
         product,
         block,
         iterations,
-        left=Buffer((m, iterations * depth), product.unit, left.pointer),
+        left=Rows((m, iterations * depth), held, packed.pointer, pitch),
         right=Strips((iterations * depth, n), product.unit, room, block.strip, iterations * depth),
         in_place=in_place,
         table=RowTable.of(lowering, product, iterations, m, k) if table else None,
@@ -220,7 +227,7 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
         or len(loops) > 1
         or table  # rows of A may lie where the store writes
         or lowering.checks is not None  # in checked mode the store is checked at its own place
-        else epilogue(lowering, loop, dot, loop.results[place], block, kept.writes),
+        else epilogue(lowering, loop, dot, loop.results[place], block, kept.writes, flushed=product.flushes),
         place=place,
         from_zero=from_zero,
         state=state,
@@ -229,6 +236,16 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
     )
     lowering.part(Panels)[dot] = panel
     return panel
+
+
+def _raw(lowering: Lowering, product: Product, element: str, strips: int) -> str:
+    """The type of A if its rows are converted where they lie, a block at a time for each strip of B; else empty.
+
+    That takes less time than to write all of them to memory that is in L2, as long as there are few strips.
+    """
+    halves = element == "bf16" or (element == "f16" and lowering.target.converts_f16)
+    wide = isinstance(product, Elements) and product.unit == "f32"
+    return element if halves and wide and strips <= MOST_STRIPS else ""
 
 
 def _is_never_masked(definition: Def) -> bool:

@@ -90,7 +90,7 @@ class Panel:
     product: Product
     block: Blocking
     iterations: int
-    left: Buffer
+    left: Rows | Columns
     """Packed A: (M, units of all iterations)."""
     right: Strips
     """Packed B: (units of all iterations, N); the first cached panel."""
@@ -121,6 +121,16 @@ class Panel:
         return isinstance(self.left, Columns)
 
     @property
+    def raw(self) -> str:
+        """The type of the elements of A, where blocks of rows are converted before they are multiplied; else empty."""
+        return self.left.element if self.left.element != self.product.unit else ""
+
+    @property
+    def element(self) -> str:
+        """The type of the elements of A, packed or in place."""
+        return self.raw or self.product.element
+
+    @property
     def depth(self) -> int:
         """Units along K of one iteration."""
         return self.right.pitch // self.iterations
@@ -129,6 +139,11 @@ class Panel:
     def k(self) -> int:
         """Elements along K of one iteration."""
         return self.depth * self.product.count
+
+    @property
+    def _left_pitch(self) -> int:
+        """The row pitch of packed A in elements."""
+        return self.left.strides[0] * self.product.count
 
     def add(
         self,
@@ -157,7 +172,8 @@ class Panel:
             others = builder.logical_and(self._waits(builder), self._not(builder, self.state.packing))
             alone = builder.logical_and(packs, others)
         slot = builder.select(alone, zero, filled)
-        place = self._pack_left(lowering, operation, product.left(a), builder.mul(slot, units), packs)
+        left = a if self.raw else product.left(a)
+        place = self._pack_left(lowering, operation, left, builder.mul(slot, units), packs)
         if self.table is not None:
             self.table.write(lowering, operation, slot, a, place, packs)
         builder.forget_reads()
@@ -183,15 +199,15 @@ class Panel:
         self, lowering: Lowering, operation: Operation, a: Tensor, units: Value, packs: Value
     ) -> Buffer:
         """Pack this iteration's part of A behind so many `units`, if it `packs`. Returns where."""
-        builder, pitch = lowering.builder, self.iterations * self.k
+        builder = lowering.builder
         strip = column_strip(a.shape[0])
         if not self.in_place and self.table is None and self.product.packs_columns(a):
             self.left = Columns(self.left.shape, self.left.element, self.left.pointer, strip)
             a, units = turned(a), builder.mul(units, builder.i64(strip))
-        first = builder.address(self.left.pointer, [units], self.product.unit)
-        place: Buffer = Rows(a.shape, self.product.element, first, pitch)
+        first = builder.address(self.left.pointer, [units], types.storage(self.left.element))
+        place: Buffer = Rows(a.shape, self.element, first, self._left_pitch)
         if self.columns:
-            place = Strips(a.shape, self.product.element, first, strip, pitch)
+            place = Strips(a.shape, self.product.element, first, strip, self.iterations * self.k)
 
         def packed() -> list[Value]:
             if self.columns:
@@ -219,7 +235,7 @@ class Panel:
     ) -> None:
         """Multiply the waiting iterations and this one; if this one goes `alone`, in two rounds."""
         zero, one, filled = builder.i64(0), builder.i64(1), self.state.filled
-        pitch = builder.i64(self.iterations * self.k)
+        pitch = builder.i64(self._left_pitch)
         if not self.in_place:
             left = self.table or Left(self.left.pointer, pitch, one)
             if self.columns:
@@ -236,6 +252,7 @@ class Panel:
                 builder.select(direct, there.start, self.left.pointer),
                 builder.select(direct, there.pitch, pitch),
                 one,
+                raw=self.raw,
             )
             iterations = builder.select(before, filled, builder.select(alone, one, more))
             after = self._not(builder, before)
@@ -303,7 +320,7 @@ class Panel:
         zero, access = builder.i64(0), a.access
         here = access.pointer(Evaluation(builder, frozenset({access}), {}), Point((zero, zero), -1, 1))
         before = builder.mul(self.state.filled, builder.i64(-self.k))
-        start = builder.address(here, [before], types.storage(self.product.element))
+        start = builder.address(here, [before], types.storage(self.element))
         return Left(start, access.strides[0], builder.i64(1))
 
     def _stores(self, builder: LoopBuilder, there: Left) -> Value:
@@ -317,7 +334,7 @@ class Panel:
         rows = builder.mul(there.pitch, builder.i64(self.left.shape[0] - 1))
         elements = builder.add(rows, builder.i64(self.iterations * self.k))
         first = address(builder, there.start)
-        end = builder.add(first, builder.mul(elements, builder.i64(types.byte_size(self.product.element))))
+        end = builder.add(first, builder.mul(elements, builder.i64(types.byte_size(self.element))))
         disjoint = self.epilogue.writes.is_disjoint(builder, first, end)
         return builder.logical_and(stores, builder.logical_and(upwards, disjoint))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import partial
 
-from triton_porting_kit.compiler.loops.arithmetic.elementwise import convert
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import TO_NEAREST, convert
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
@@ -51,6 +51,8 @@ class Product(ABC):
     unit: str
     element: str
     count = 1
+    flushes = False
+    """Whether denormal sums become zero."""
     excess: int | None = None
     """The bias that `spread` adds to A's units. Each sum is then too large by its product with B. None: no bias."""
 
@@ -65,6 +67,10 @@ class Product(ABC):
     def packs_columns(self, tensor: Tensor) -> bool:
         """Whether A, in that type, is packed column by column, as it lies: its units are read one by one anyway."""
         return False
+
+    def left_pitch(self, depth: int) -> int:
+        """The row pitch of a packed A in units, for rows of `depth` units."""
+        return depth
 
     @abstractmethod
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
@@ -149,8 +155,10 @@ class Interleaved(Product):
     def _factor(self, tensor: Tensor) -> Tensor:
         """A factor in the type that it is packed in."""
         held = tensor.buffer or tensor
-        if self.rounds and is_operation(held, "arith.truncf") and held.operands[0].element == "f32":
-            return Elementwise(held.shape, held.element, held.operands, _rounded)
+        if self.rounds and held.element == "f32":  # exact: see `scaled_factors`
+            return Elementwise(held.shape, self.element, [held], rounded)
+        if self.rounds and _rounds_to_nearest(held) and held.operands[0].element == "f32":
+            return Elementwise(held.shape, held.element, held.operands, rounded)
         return converted(held, self.element)
 
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
@@ -194,9 +202,8 @@ class Interleaved(Product):
         tensor = self._factor(tensor)
         *batch, k, n = tensor.shape
         packed = place or lowering.scratch.allocate((*batch, k // self.count, n), self.unit)
-        kept = lowering.plan(operation, tensor.shape, [tensor])
-
-        across = not kept and lies_across(tensor, lowering.target, self.count)
+        across = lies_across(tensor, lowering.target)
+        kept = {} if across else lowering.plan(operation, tensor.shape, [tensor])
 
         def emit(unmasked: frozenset[object]) -> list[Value]:
             evaluation = Evaluation(builder, unmasked, kept)
@@ -236,6 +243,7 @@ class Bfloat16Pairs(Interleaved, VectorProduct):
     elements = ("bf16", *types.FLOAT8)
     """The types whose values bf16 represents exactly."""
     rounds = True
+    flushes = True
 
     def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
         return _sum_of_products(builder, "avx512bf16.dpbf16ps.512", vector_type("bf16", 2 * c.lanes), a, b, c)
@@ -264,6 +272,10 @@ class TileProduct(Interleaved):
 
     instruction: amx_kernels.Instruction
 
+    def left_pitch(self, depth: int) -> int:
+        """An odd number of cache lines: all rows of a tile are read at once, which are then in different sets."""
+        return depth + amx_kernels.ROWS if depth % (2 * amx_kernels.ROWS) == 0 else depth
+
     def block(self, target: CpuTarget, m: int, n: int, work: str) -> Blocking:
         """Up to two by two tile registers."""
         return amx_kernels.blocking(m, n)
@@ -274,6 +286,7 @@ class Bfloat16Tiles(TileProduct):
 
     element = "bf16"
     count = 2
+    flushes = True
     instruction = "tdpbf16ps"
 
     def __init__(self, *, rounds: bool) -> None:
@@ -333,7 +346,14 @@ def _sum_of_products(
     return builder.pure(text, c.type, (c, left, right))
 
 
-def _rounded(builder: LoopBuilder, values: list[Value]) -> Value:
+def _rounds_to_nearest(tensor: Tensor) -> bool:
+    """Whether a tensor is another one in a narrower type, rounded to the nearest number."""
+    owner = None if tensor.definition is None else tensor.definition.owner
+    toward_zero = owner is not None and owner.integer("roundingmode", TO_NEAREST) != TO_NEAREST
+    return is_operation(tensor, "arith.truncf") and not toward_zero
+
+
+def rounded(builder: LoopBuilder, values: list[Value]) -> Value:
     """f32 rounded to bf16 by AVX512-BF16's VCVTNEPS2BF16, which LLVM emits for this cast; held as bits."""
     (value,) = values
     narrow = builder.cast("arith.truncf", value, vector_type("bf16", value.lanes))

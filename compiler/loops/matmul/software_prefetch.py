@@ -71,7 +71,8 @@ def lines_ahead(
             fetch_left(row, column, k)
         if panel.columns:
             return  # the rows after these are in the same lines
-        rows = left.rows(builder, along, 2 * block.rows, product.unit, types.storage(product.element))
+        unit, element = types.storage(left.raw or product.unit), types.storage(panel.element)
+        rows = left.rows(builder, along, 2 * block.rows, unit, element)
         for place in rows[block.rows :]:
             lane_memory.prefetch(builder, place, lane_memory.L1)
 

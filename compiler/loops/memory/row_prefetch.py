@@ -4,10 +4,12 @@ A kernel that walks each row several times, such as a normalisation, waits for m
 leaves memory idle in the others. So does one that reads a row once, in a scan, and then walks the result. Hardware
 prefetchers do not help: they stop at page ends, and a row of a thousand floats is a page.
 
+In a loop, as one over parts of a row that is longer than a tile, the next iteration's row is prefetched.
+
 A store that follows a reduction of its row also prefetches, for writing, the row that is stored next: a store to a line
 that is in no cache waits until the line was read. If rows are those of a loop's iterations, as in the backward pass of
-a normalisation, the store prefetches both kinds for the next iteration. If they are those of programs, it prefetches
-rows to write only where it prefetches none to read: memory is busy then.
+a normalisation, the store prefetches both kinds. If they are those of programs, it prefetches rows to write only where
+it prefetches none to read: memory is busy then.
 """
 
 from __future__ import annotations
@@ -53,15 +55,15 @@ def ahead(
     A row that is broadcast or transposed to fill a tile is not read at the tile's own points, so it is left out. So is,
     in a reduction, a row that is read after it. `writes` are what the loop stores.
     """
-    parent = operation.block.parent
-    if not lowering.target.prefetches or len(shape) != 1:
-        return []
-    if parent is not None and (parent.name != FOR or not Store.isa(operation)):
+    loop = operation.block.parent
+    if not lowering.target.prefetches or len(shape) != 1 or (loop is not None and loop.name != FOR):
         return []
     reads = _read(lowering, operation, shape, inputs)
-    stored = [] if parent is None and reads else _written(lowering, operation, shape, writes)
-    # Without rows to write, prefetching made loops slower: they keep memory busy already.
-    return stored + reads if parent is None or stored else []
+    if not Store.isa(operation):
+        return reads
+    stored = [] if loop is None and reads else _written(lowering, operation, shape, writes)
+    # In the gradient of a normalisation, prefetching what is read made stores slower without what is written.
+    return stored + reads if loop is None or stored else []
 
 
 def _read(

@@ -38,7 +38,7 @@ PATTERNS = 4
 
 
 class Exchanges(dict[Operation, tuple[Def, int]]):
-    """The exclusive ors that give the elements on the other side of a dimension: of which operand, and the dimension."""
+    """The exclusive ors that exchange the elements along a dimension: of which operand, and the dimension."""
 
 
 def is_hypercube(shape: Sequence[int]) -> bool:

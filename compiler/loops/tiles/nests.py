@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
-from triton_porting_kit.compiler.loops.ir.values import Value
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
@@ -23,7 +24,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import (
     joining,
 )
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis, joined_shape, tile_loop
-from triton_porting_kit.compiler.loops.tiles.transposed import transpose_tile
+from triton_porting_kit.compiler.loops.tiles.transposed import UNIT_BYTES, elements_of_unit, transpose_tile
 from triton_porting_kit.compiler.target import CpuTarget
 
 CONSTANT_STORES = 4
@@ -131,9 +132,25 @@ def specialise(
 def transpose_into(builder: LoopBuilder, target: CpuTarget, tensor: Tensor, buffer: Buffer) -> None:
     """Write a tensor that lies across memory into `buffer`, in blocks that are transposed in registers."""
 
+    count = elements_of_unit(tensor.element)
+    unit = tensor.element if count == 1 else f"i{8 * UNIT_BYTES}"
+
+    def write(point: Point, value: Value) -> None:
+        if count == 1:
+            buffer.write(builder, point, value)
+            return
+        bits = types.BITS[tensor.element]
+        *outer, down, across = point.indices
+        first = builder.mul(down, builder.i64(count))
+        for index in range(count):
+            moved = builder.binary("arith.shrui", value, builder.constant(bits * index, value.type))
+            part = builder.cast("arith.trunci", moved, vector_type(f"i{bits}", value.lanes))
+            place = (*outer, builder.add(first, builder.i64(index)), across)
+            buffer.write(builder, Point(place, point.axis, point.width), part)
+
     def emit(unmasked: frozenset[object]) -> list[Value]:
         evaluation = Evaluation(builder, unmasked, {})
-        transpose_tile(evaluation, tensor, target, partial(buffer.write, builder), unit=tensor.element)
+        transpose_tile(evaluation, tensor, target, write, unit=unit, count=count)
         return []
 
     specialise(builder, [tensor], emit)

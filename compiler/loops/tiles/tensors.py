@@ -108,6 +108,11 @@ class Tensor:
         """Which of this tensor's dimensions each dimension of operand `index` follows (None: always 0)."""
         return list(range(len(self.operands[index].shape)))
 
+    def spreads(self, index: int) -> bool:
+        """Whether several elements of this tensor read the same element of operand `index`."""
+        followed = self.operand_dimensions(index)
+        return any(size > 1 and d not in followed for d, size in enumerate(self.shape))
+
     def joins(self, dimension: int) -> Iterable[JoinAt] | None:
         """What must join so that indices (i, j) along `dimension` and the next one may be (0, i * size + j).
 

@@ -32,22 +32,40 @@ SQUARE = 16
 """Units in the rows and columns of a square, and lanes of a vector of them."""
 
 
-def lies_across(tensor: Tensor, target: CpuTarget, count: int = 1) -> bool:
-    """Whether to read `tensor`, in units of `count` elements along its second-to-last dimension, in transposed blocks.
+def elements_of_unit(element: str) -> int:
+    """How many elements a unit holds."""
+    return max(1, UNIT_BYTES // types.byte_size(element))
+
+
+def lies_across(tensor: Tensor, target: CpuTarget) -> bool:
+    """Whether to read `tensor`, in units of elements along its second-to-last dimension, in transposed blocks.
 
     That is so if everything it reads is contiguous in memory along that dimension, and nothing in it is expensive
     enough to be kept for other uses while it is read.
     """
-    last = len(tensor.shape) - 1
+    last, count = len(tensor.shape) - 1, elements_of_unit(tensor.element)
     return (
         target.shuffles
         and last >= 1
         and count * types.byte_size(tensor.element) == UNIT_BYTES
+        and tensor.element != "i1"
         and tensor.shape[-1] % target.lanes == 0
         and tensor.shape[-2] % (UNITS * count) == 0
         and _directions(tensor, last - 1) == {True}
         and _directions(tensor, last) == {False}
         and cost(tensor, {}) < EXPENSIVE
+    )
+
+
+def gathers_for_all(tensor: Tensor, index: int) -> bool:
+    """Whether lanes of a row of operand `index` are loaded one by one, and several rows of `tensor` read that row."""
+    dimensions, last = tensor.operand_dimensions(index), len(tensor.shape) - 1
+    return (
+        last >= 1
+        and tensor.shape[last] > 1
+        and dimensions[-1:] == [last]
+        and tensor.spreads(index)
+        and False in _directions(tensor.operands[index], len(dimensions) - 1)
     )
 
 

@@ -16,6 +16,7 @@ from poisoned import Poisoned, targets
 
 from triton_porting_kit.compiler.loops.matmul import k_blocking
 from triton_porting_kit.compiler.loops.matmul.panels import Panel
+from triton_porting_kit.compiler.loops.matmul.products import Elements
 
 Array = np.ndarray[Any, Any]
 S, ITERATIONS = 16, 5
@@ -228,3 +229,52 @@ def test_narrow_sums_are_rounded_every_iteration(monkeypatch: pytest.MonkeyPatch
     )["C"]
     np.testing.assert_array_equal(found.view(np.float16), np.full(S * S, 2048.0, np.float16))
     assert panels == []
+
+
+@triton.jit
+def widened(A, B, C, k, pitch, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """A product whose last iterations are masked: A has `k` columns."""
+    program = tl.program_id(0)
+    i, j, step = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    total = tl.zeros((M, N), tl.float32)
+    a_at, b_at = A + (program * M + i) * pitch + step[None, :], B + step[:, None] * N + j
+    for start in range(0, k, K):
+        a = tl.load(a_at, mask=step[None, :] < k - start, other=0.0)
+        b = tl.load(b_at, mask=step[:, None] < k - start, other=0.0)
+        total = tl.dot(a, b, total)
+        a_at += K
+        b_at += K * N
+    tl.store(C + (program * M + i) * N + j, total)
+
+
+@pytest.mark.parametrize("target", targets())
+@pytest.mark.parametrize("n", [16, 128, 256])
+@pytest.mark.parametrize("element", ["fp16", "bf16"])
+def test_halves_are_widened_where_they_lie(
+    monkeypatch: pytest.MonkeyPatch, element: str, n: int, target: str
+) -> None:
+    """Where there are few strips of B. Numbers are whole, so what is stored over A before it is read shows."""
+    monkeypatch.setattr(k_blocking, "product_for", lambda target, left, right, shape, work: Elements(work))
+    signature = dict.fromkeys("AB", f"*{element}") | {"C": "*fp32", "k": "i32", "pitch": "i32"}
+    m, step, programs = 32, 32, 2
+    kernel, panels = compiled(monkeypatch, widened, signature, target, M=m, N=n, K=step)
+    (panel,) = panels
+    chosen = targets()[target]
+    few = n // panel.block.strip <= k_blocking.MOST_STRIPS
+    whole = {"fp16": "f16", "bf16": "bf16"}[element]
+    assert panel.in_place == bool(panel.raw)
+    assert panel.raw == (whole if few and (element == "bf16" or chosen.converts_f16) else "")
+    random = np.random.default_rng(11)
+    for k in (0, 5, step, 7 * step, 7 * step + 3, 20 * step - 1):
+        pitch = k + 3
+        a = random.integers(-2, 3, (programs * m, pitch)).astype(np.float32)
+        b = random.integers(-2, 3, (max(k, 1), n)).astype(np.float32)
+        held = [
+            x.astype(np.float16).view(np.uint16)
+            if element == "fp16"
+            else (x.view(np.uint32) >> 16).astype(np.uint16)
+            for x in (a, b)
+        ]
+        c = np.full(programs * m * n, 9.0, np.float32)
+        found = kernel(programs, A=held[0].ravel(), B=held[1].ravel(), C=c, k=k, pitch=pitch)["C"]
+        np.testing.assert_array_equal(found.reshape(-1, n), a[:, :k] @ b[:k], err_msg=str(k))

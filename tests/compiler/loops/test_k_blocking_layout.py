@@ -17,6 +17,7 @@ from triton_porting_kit.compiler.loops.tiles.scratch import Stack
 
 TARGET = CpuTarget.named("cascadelake")
 SIGNATURE = {"A": "*i8", "B": "*i8", "C": "*i32", "count": "i32", "pitch": "i32", "width": "i32"}
+HALVES = SIGNATURE | {"A": "*fp16", "B": "*fp16", "C": "*fp32"}
 
 
 @triton.jit
@@ -144,15 +145,24 @@ def test_blocks_follow_the_caches(cpu: str, iterations: int, kept: int) -> None:
 
 
 def test_an_iteration_that_fills_a_panel_alone_keeps_its_right_operand() -> None:
-    """Rows of half floats are widened and packed in every iteration; what is on their right, once for all programs."""
-    k, halves = (
-        2 * TARGET.strip_bytes // (N * 4),
-        SIGNATURE | {"A": "*fp16", "B": "*fp16", "C": "*fp32"},
-    )
-    shape = {"FORM": "rows", "M": M, "N": N, "K": k, "SUMS": tl.float32}
-    found = native_functions.loops_of(products, halves, TARGET, **shape)
+    """Columns of half floats are widened and packed in every iteration; what is on their right, once for all programs."""
+    k = 2 * TARGET.strip_bytes // (N * 4)
+    shape = {"FORM": "columns", "M": M, "N": N, "K": k, "SUMS": tl.float32}
+    found = native_functions.loops_of(products, HALVES, TARGET, **shape)
     of_a_program = native_functions.scratch_of_a_program(found)
     assert of_a_program == 4 * (M * k + M * N)
     panel = 4 * k * N
     kept = found.scratch_bytes - found.cleared_bytes - of_a_program
     assert kept // panel == TARGET.caches.kept_bytes // panel
+
+
+def test_half_floats_in_rows_are_widened_a_block_at_a_time() -> None:
+    """With few strips of columns; else, all rows of the tile are."""
+    for n, rows in ((N, 4), (4 * N, M)):
+        found = native_functions.loops_of(
+            products, HALVES, TARGET, FORM="rows", M=M, N=n, K=K, SUMS=tl.float32
+        )
+        depth = TARGET.strip_bytes // (N * 4) // K * K
+        depth = depth if rows == 4 else min(depth, TARGET.caches.panel_bytes // (4 * n))
+        nothing = Stack.ALIGNMENT if rows == 4 else 0  # is packed
+        assert native_functions.scratch_of_a_program(found) == 4 * (rows * depth + M * n) + nothing

@@ -148,11 +148,19 @@ def carried_along(X, O, n, B: tl.constexpr):
 
 @triton.jit
 def read_in_a_loop(X, O, n, B: tl.constexpr):
-    """Nothing is written in the loop."""
+    """Nothing is written in the loop; the second reduction is the last to read a row."""
     i, total = tl.arange(0, B), 0.0
     for row in range(n):
         x = tl.load(X + row * B + i)
         total += tl.max(x - tl.sum(x, 0), 0)
+    tl.store(O, total)
+
+
+@triton.jit
+def read_once_in_a_loop(X, O, n, B: tl.constexpr):
+    i, total = tl.arange(0, B), 0.0
+    for row in range(n):
+        total += tl.sum(tl.load(X + row * B + i), 0)
     tl.store(O, total)
 
 
@@ -200,7 +208,7 @@ def test_the_row_of_the_next_program() -> None:
         every_other,
         a_number_for_each_row,
         a_row_beside_others,
-        read_in_a_loop,
+        read_once_in_a_loop,
         in_a_while_loop,
         elements_in_a_loop,
         far_from_the_program_id,
@@ -217,6 +225,7 @@ def test_the_row_of_the_next_iteration() -> None:
         text = text_of(kernel)
         assert steps(text) == [step]
         assert steps(text, writes=True) == [step]
+    assert steps(text_of(read_in_a_loop)) == ["256"]
 
 
 def test_rows_that_are_written_next() -> None:
