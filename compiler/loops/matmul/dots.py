@@ -204,12 +204,9 @@ def _multiply(
     epilogue: Epilogue | None = None,
     initial: Tensor | None = None,
 ) -> None:
-    """c += a * b over a `part` of K, whose length is a multiple of the units of one step. If there is an `initial`, the
-    sums begin with that instead of with c.
-    """
+    """c (or `initial`) + a * b over a `part` of K, whose length is a multiple of the units of one step, in c."""
     builder, a, b, depth = lowering.builder, part.left, part.right, part.depth
-    m, n = c.shape[-2:]
-    zero = builder.i64(0)
+    (m, n), zero = c.shape[-2:], builder.i64(0)
     apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
     b_start, c_start = (_start_of(builder, buffer, batch) for buffer in (b, c))
     element = types.storage(product.element)
@@ -222,10 +219,7 @@ def _multiply(
             c_row = builder.address(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
             )
-            if initial is None:
-                begun = tile.begin(part.begun, c_row, n)
-            else:
-                begun = _initial(builder, block, initial, rows.induction, strips.induction)
+            begun = _begun(builder, tile, block, part, initial, c_row, n, (rows.induction, strips.induction))
             accumulators = _less(builder, begun, excess)
 
             def along(
@@ -273,6 +267,34 @@ def _multiply(
                     epilogue.emit(lowering, part.stores, rows.induction, strips.induction)
 
 
+def _begun(
+    builder: LoopBuilder,
+    tile: RegisterBlock | TileBlock,
+    block: Blocking,
+    part: Part,
+    initial: Tensor | None,
+    c_row: Value,
+    width: int,
+    at: tuple[Value, Value],
+) -> list[Value]:
+    """What a register block at this row and column begins with: the `initial`, if there is one, or what is in c."""
+    if initial is None:
+        return tile.begin(part.begun, c_row, width)
+    row, column = at
+    evaluation = Evaluation(builder, frozenset(), {})
+    values = []
+    for down in range(block.rows):
+        for vector in range(block.vectors):
+            indices = (
+                builder.add(row, builder.i64(down)),
+                builder.add(column, builder.i64(vector * block.lanes)),
+            )
+            lanes = block.lanes
+            point = Point(indices, 1 if lanes > 1 else -1, lanes)
+            values.append(builder.broadcast(evaluation.at(initial, point), lanes))
+    return values
+
+
 def _room(lowering: Lowering, product: Product, block: Blocking, part: Part) -> Buffer | None:
     """Scratch for the rows of A of a register block, if these have to be converted."""
     if isinstance(part.left, RowTable) or not part.left.raw:
@@ -301,22 +323,6 @@ def _converted(lowering: Lowering, rows: Left, depth: Value, b: Buffer, room: Bu
             lane_memory.write(builder, to, convert(builder, "arith.extf", found, rows.raw, room.element))
     builder.forget_reads()
     return Left(room.pointer, builder.i64(pitch), builder.i64(1))
-
-
-def _initial(builder: LoopBuilder, block: Blocking, tensor: Tensor, row: Value, column: Value) -> list[Value]:
-    """What a register block begins with, row by row."""
-    evaluation = Evaluation(builder, frozenset(), {})
-    values = []
-    for down in range(block.rows):
-        for vector in range(block.vectors):
-            indices = (
-                builder.add(row, builder.i64(down)),
-                builder.add(column, builder.i64(vector * block.lanes)),
-            )
-            lanes = block.lanes
-            point = Point(indices, 1 if lanes > 1 else -1, lanes)
-            values.append(builder.broadcast(evaluation.at(tensor, point), lanes))
-    return values
 
 
 def _block(
