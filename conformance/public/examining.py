@@ -1,9 +1,9 @@
 """Runs each launch of the CPU backend several times, to see whether its result depends on the order of programs.
 
-Programs of a grid run at the same time, so what one stores must not depend on whether another has run. Two things are
-tried on copies of the memory that a launch got: all programs in descending order, and each program alone. A result
-that depends on the order is a race, as is a place that two programs add to. Kernels with atomic operations are left
-alone: locks and counters may well depend on the order.
+Programs of a grid run at the same time, so what one stores must not depend on whether another has run. The launch runs
+its programs in ascending order. Two things are tried on copies of the memory that it got: all programs in descending
+order, and each program alone. A result that depends on the order is a race, as is a place that two programs add to.
+Kernels with atomic operations are left alone: locks and counters may well depend on the order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from triton_porting_kit.conformance.paths import without_roots
 
 MOST_PROGRAMS = 256
-"""Grids with more programs are not tried program by program, and descend in as many steps."""
+"""Grids with more programs are not tried program by program, and ascend and descend in as many steps."""
 MOST_BYTES = 4 << 20
 """So are launches with more memory."""
 Memory = Any
@@ -54,12 +54,14 @@ class Examined:
         memories = [*found.values()]
         names = self._names(call[9:], list(found))
         before = [memory.copy() for memory in memories]
-        self._launcher(*call)
+        step = -(-programs // MOST_PROGRAMS)
+        starts = range(0, programs, step)
+        for begin in starts:
+            self._run(call, begin, begin + step)
         after = [memory.copy() for memory in memories]
         try:
             self._restore(memories, before)
-            step = -(-programs // MOST_PROGRAMS)
-            for begin in reversed(range(0, programs, step)):
+            for begin in reversed(starts):
                 self._run(call, begin, begin + step)
             for name, memory, ascending in zip(names, memories, after, strict=True):
                 different = memory != ascending

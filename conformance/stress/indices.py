@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from triton_porting_kit.conformance.stress.builder import Builder
 from triton_porting_kit.conformance.stress.operations.addressing import INDICES
 from triton_porting_kit.conformance.stress.operations.base import INTEGERS, partner
@@ -293,12 +295,17 @@ class Indices(Builder):
             self.let(f"compare {draws.choose(COMPARISONS)}", *pair)
 
     def limit(self, value: int, symbol: str) -> int | None:
-        """A comparison with an existing value or one close to it."""
+        """A comparison with an existing value or one close to it.
+
+        A literal is a number of float32, also beside float64: Triton 3.6 rounds it to that.
+        """
         draws, kind = self.draws, self.types[value].kind
         values = draws.choose(self.environments)[value].value.ravel()
         found = values[draws.below(values.size)].item()
         if kind.is_float:
-            return self.let("limit", value, symbol=symbol, literal=float(found))
+            with np.errstate(over="ignore"):
+                literal = float(np.float32(found))
+            return self.let("limit", value, symbol=symbol, literal=literal)
         return self.attempt_limit(value, symbol, int(found) + draws.between(-1, 1))
 
     def attempt_limit(self, value: int, symbol: str, literal: int) -> int | None:
