@@ -131,8 +131,8 @@ def _can_wait(dot: Operation) -> bool:
 def _nest(dot: Operation) -> list[Operation]:
     """The loops, the outermost first, that do nothing with the sums of a dot but hand them to the next inner one.
 
-    All but the dot's own loop have one iteration of the next inner one at least, or none of them has: the last
-    iteration of all is known. None of them writes memory, since operands may be read late.
+    Bounds do not change in the nest, so the last iteration of all is known. None of the loops writes memory, since
+    operands may be read late.
     """
     loop = dot.block.parent
     assert loop is not None
@@ -219,7 +219,7 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
         left=Rows((m, iterations * depth), held, packed.pointer, pitch),
         right=Strips((iterations * depth, n), product.unit, room, block.strip, iterations * depth),
         in_place=in_place,
-        table=RowTable.of(lowering, product, iterations, m, k) if table else None,
+        table=RowTable.of(lowering, product, block, iterations, m, k) if table else None,
         excess=excess,
         kept=kept,
         epilogue=None

@@ -7,7 +7,6 @@ iteration's number is that of a panel of a `PackedCache`.
 from __future__ import annotations
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
@@ -15,6 +14,7 @@ from triton_porting_kit.compiler.loops.matmul.factors import Strips
 from triton_porting_kit.compiler.loops.matmul.packed_cache import packed_cache
 from triton_porting_kit.compiler.loops.matmul.products import Product
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
+from triton_porting_kit.compiler.loops.memory.growth import wide
 from triton_porting_kit.compiler.loops.state import is_fence
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.tensors import Reindexed, Tensor
@@ -69,13 +69,5 @@ def _iteration(lowering: Lowering, loop: Operation) -> Value:
     builder = lowering.builder
     index = lowering.scalar(loop.regions[0].arguments[0])
     start, step = (lowering.scalar(loop.operands[i]) for i in (0, 2))
-    done = builder.sub(*(_wide(builder, value) for value in (index, start)))
-    return builder.binary("arith.divui", done, _wide(builder, step))
-
-
-def _wide(builder: LoopBuilder, value: Value) -> Value:
-    return (
-        builder.i64(value.constant)
-        if isinstance(value.constant, int)
-        else builder.cast("arith.extsi", value, "i64")
-    )
+    done = builder.sub(*(wide(builder, value) for value in (index, start)))
+    return builder.binary("arith.divui", done, wide(builder, step))

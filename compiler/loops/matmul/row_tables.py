@@ -20,6 +20,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.products import Product, VectorProduct
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.memory import ordered
 from triton_porting_kit.compiler.loops.memory.store_footprint import address
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
@@ -39,10 +40,6 @@ from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk
 
 POINTER = "i64"
 """The type of the entries."""
-
-
-BEHIND = 16
-"""At least as many rows as a register block has."""
 
 
 def suits(lowering: Lowering, definition: Def, product: Product) -> bool:
@@ -71,10 +68,12 @@ class RowTable:
     """Along K, of one iteration."""
 
     @classmethod
-    def of(cls, lowering: Lowering, product: Product, iterations: int, rows: int, k: int) -> RowTable:
+    def of(
+        cls, lowering: Lowering, product: Product, block: Blocking, iterations: int, rows: int, k: int
+    ) -> RowTable:
         """A table for so many iterations, with `k` elements of each row."""
-        # The last rows prefetch what would be behind them.
-        start = lowering.scratch.allocate((iterations * rows + BEHIND,), POINTER).pointer
+        # The last block of rows reads the entries of the next one, to prefetch.
+        start = lowering.scratch.allocate((iterations * rows + block.rows,), POINTER).pointer
         zeros = lowering.scratch.keep_cleared(k * types.byte_size(product.element))
         return cls(start, zeros, rows, k // product.count)
 
@@ -157,11 +156,11 @@ class RowTable:
 
 
 def _conditions(builder: LoopBuilder, a: Tensor) -> list[Tensor] | None:
-    """What must hold for the rows of A to be read where they lie: one-dimensional masks, all of whose elements must be.
+    """What must hold for the rows of A to be read where they lie: one-dimensional masks whose elements are all true.
 
-    They are the parts of A's mask that are the same for all rows, and that the offsets of no row pass the ends of their
-    type. None if neighbours in a row do not lie side by side, or if a part of the mask is neither the same for all rows
-    nor for all columns.
+    There are two kinds: a part of A's mask that is the same for all rows, and for each row, that its offsets do not
+    wrap around. None if neighbours in a row do not lie side by side, or if a part of the mask differs along both
+    dimensions.
     """
     if not isinstance(a, Gather) or a.buffer is not None or not _fills_with_zeros(a):
         return None

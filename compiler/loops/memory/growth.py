@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triton_porting_kit.compiler.dialect.operations import ProgramId
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
@@ -65,7 +66,7 @@ class Growth:
             return builder.sub(*known)
         if owner.name == "arith.muli" and any(part.constant == 0 for part in known):
             varying = 1 if known[0].constant == 0 else 0
-            factor = self._wide(self._lowering.scalar(owner.operands[1 - varying]))
+            factor = wide(self._lowering.builder, self._lowering.scalar(owner.operands[1 - varying]))
             return builder.mul(known[varying], factor)
         return None
 
@@ -76,12 +77,13 @@ class Growth:
         if self._loop is None or self._loop.name != FOR:
             return None
         if definition is definition.block.arguments[0]:
-            return self._wide(self._lowering.scalar(self._loop.operands[2]))
+            return wide(self._lowering.builder, self._lowering.scalar(self._loop.operands[2]))
         by = advance(self._lowering, definition)
-        return None if by is None else self._wide(by)
+        return None if by is None else wide(self._lowering.builder, by)
 
-    def _wide(self, value: Value) -> Value:
-        builder = self._lowering.builder
-        if isinstance(value.constant, int):
-            return builder.i64(value.constant)
-        return value if value.type == "i64" else builder.cast("arith.extsi", value, "i64")
+
+def wide(builder: LoopBuilder, value: Value) -> Value:
+    """A signed integer as i64."""
+    if isinstance(value.constant, int):
+        return builder.i64(value.constant)
+    return value if value.type == "i64" else builder.cast("arith.extsi", value, "i64")

@@ -13,6 +13,7 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Block, Def
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.tensors import Splat
 
 IMMEDIATE = {"arith.minnumf": 4, "arith.maxnumf": 5}
@@ -79,19 +80,15 @@ def extreme(builder: LoopBuilder, name: str, a: Value, b: Value) -> Value:
 def _widened(builder: LoopBuilder, value: Value, lanes: int) -> Value:
     if value.lanes == lanes:
         return value
-    type = vector_type(value.element, lanes)
     if not value.is_vector:
+        type = vector_type(value.element, lanes)
         nothing = builder.pure(f"llvm.mlir.poison : {type}", type, ())
         text = f"vector.insert {value.name}, {nothing.name} [0] : {value.type} into {type}"
         return builder.pure(text, type, (value, nothing))
-    chosen = ", ".join(str(lane % value.lanes) for lane in range(lanes))
-    text = f"vector.shuffle {value.name}, {value.name} [{chosen}] : {value.type}, {value.type}"
-    return builder.pure(text, type, (value,))
+    return lane_memory.shuffled(builder, value, value, [lane % value.lanes for lane in range(lanes)])
 
 
 def _narrowed(builder: LoopBuilder, value: Value, like: Value) -> Value:
     if not like.is_vector:
         return builder.extract(value, 0)
-    chosen = ", ".join(str(lane) for lane in range(like.lanes))
-    text = f"vector.shuffle {value.name}, {value.name} [{chosen}] : {value.type}, {value.type}"
-    return builder.pure(text, like.type, (value,))
+    return lane_memory.shuffled(builder, value, value, list(range(like.lanes)))
