@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from triton_porting_kit.kernels import cases
 from triton_porting_kit.kernels.cases import Case
@@ -13,6 +14,9 @@ BEST = "torch's best / ours"
 MEAN = "geometric mean"
 WORKLOAD_BAR, WORKLOADS_BAR = 1.0, 1.3
 """The least that torch's time over ours may be, of one workload, and in the geometric mean of all."""
+
+REDUCED = re.compile("softmax|matmul fp32|attention")
+"""The rows that are measured again with AVX2 alone."""
 
 SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "int8": "int8"}
 
@@ -50,6 +54,11 @@ def both(bar: float) -> Bars:
 def rows() -> list[Row]:
     """All rows, in the order of the report."""
     return [*_elementwise(), *_normalisation(), *_fused(), *_matmuls(), *_attention(), *_ordered()]
+
+
+def reduced_rows() -> list[Row]:
+    """The rows that are measured again without the widest vectors, with the same bars."""
+    return [replace(row, name=f"{row.name}, AVX2") for row in rows() if REDUCED.match(row.name)]
 
 
 def _elementwise() -> list[Row]:

@@ -26,7 +26,7 @@ from benchmarks.figures import Figure, Results, merge
 from benchmarks.inductor_columns import geometric_mean
 from benchmarks.kinds import Kind, file_of, host_kind
 from benchmarks.report import print_results
-from benchmarks.rows import BEST, MEAN, WORKLOAD_BAR, WORKLOADS_BAR, rows
+from benchmarks.rows import BEST, MEAN, WORKLOAD_BAR, WORKLOADS_BAR, reduced_rows, rows
 from benchmarks.scaling import scaling
 
 #: Every library that brings threads of its own reads one of these when it is loaded.
@@ -125,7 +125,7 @@ def measure_round(
     device: dict[str, Any] = {}
     for count in threads:
         for reduced in (False, True):
-            if reduced and (quick or not re.search(only, "matmul fp32 1024, AVX2 matmul fp32 512, AVX2")):
+            if reduced and (quick or not any(re.search(only, row.name) for row in reduced_rows())):
                 continue
             data = worker(count, only, quick, reduced)
             figures += [Figure.from_json(figure) for figure in data["figures"]]

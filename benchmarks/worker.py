@@ -10,7 +10,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,26 +24,15 @@ from .launching import launch_figures
 from .matmul_figures import after_torch_figures, tile_figures
 from .measure import WrongResult, has_torch, make_place, measure
 from .probe import Roof
-from .rows import EAGER, Row, rows
+from .rows import reduced_rows, rows
 from .tuning import tuning_figures
 
 QUICK_RUNS, RUNS = 7, 25
-REDUCED_BAR = 0.8
-REDUCED = "AVX2"
 
 
 def say(text: str) -> None:
     """Progress, for who waits."""
     print(text, file=sys.stderr, flush=True)
-
-
-def reduced_rows() -> list[Row]:
-    """The rows that are measured again without the widest vectors."""
-    return [
-        replace(row, name=f"{row.name}, {REDUCED}", bars={EAGER: {1: REDUCED_BAR, 2: REDUCED_BAR}})
-        for row in rows()
-        if row.name in ("matmul fp32 512", "matmul fp32 1024")
-    ]
 
 
 def machine_figures(roof: Roof, threads: int) -> Iterator[Figure]:

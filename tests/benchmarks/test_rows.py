@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.rows import COMPILED, EAGER, rows
-from benchmarks.worker import reduced_rows
+from benchmarks.rows import COMPILED, EAGER, reduced_rows, rows
 
 ROWS = {row.name: row for row in rows()}
 
