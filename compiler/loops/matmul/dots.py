@@ -22,6 +22,7 @@ from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Columns, Left, Strips
 from triton_porting_kit.compiler.loops.matmul.kept_factors import kept_right
+from triton_porting_kit.compiler.loops.matmul.outer_prefetch import Around, around, nothing_around
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, Part
 from triton_porting_kit.compiler.loops.matmul.products import (
     Elements,
@@ -78,6 +79,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
         accumulator, initial = _accumulator(lowering, operation, c, work, (left, right), in_registers)
     builder.forget_reads()
     fetch = small_products.next_tiles(lowering, operation, read_there, block, (m, n, k))
+    outer = nothing_around if batch else around(lowering, operation, block, (m, n))
     excess = None if product.excess is None else lowering.scratch.allocate((n,), work).pointer
 
     def multiply(batch: Sequence[Value]) -> None:
@@ -90,7 +92,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
             _measure(lowering, product, block, right, excess, builder.i64(depth), batch)
         begun, no, one = builder.constant(not from_zero, "i1"), builder.constant(0, "i1"), builder.i64(1)
         part = Part(a_part, right, builder.i64(depth), one, excess, begun=begun, stores=no, known=no)
-        _multiply(lowering, product, block, part, accumulator, batch, fetch, initial=initial)
+        _multiply(lowering, product, block, part, accumulator, batch, fetch, initial=initial, outer=outer)
 
     if batch:
         with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1), points=batch[0]) as region:
@@ -203,6 +205,7 @@ def _multiply(
     fetch: Fetch | None = None,
     epilogue: Epilogue | None = None,
     initial: Tensor | None = None,
+    outer: Around = nothing_around,
 ) -> None:
     """c (or `initial`) + a * b over a `part` of K, whose length is a multiple of the units of one step, in c."""
     builder, a, b, depth = lowering.builder, part.left, part.right, part.depth
@@ -219,8 +222,9 @@ def _multiply(
             c_row = builder.address(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
             )
-            begun = _begun(builder, tile, block, part, initial, c_row, n, (rows.induction, strips.induction))
-            accumulators = _less(builder, begun, excess)
+            at = rows.induction, strips.induction
+            outer(*at)
+            accumulators = _less(builder, _begun(builder, tile, block, part, initial, c_row, n, at), excess)
 
             def along(
                 there: Left, column: Value, end: Value, sums: list[Value], before: Value = zero
@@ -238,7 +242,7 @@ def _multiply(
                 line = builder.i64(steps_between(product))
                 with builder.loop(zero, end, line, sums) as lines:
                     start = lines.induction
-                    fetch(rows.induction, strips.induction, builder.add(before, start), there, start)
+                    fetch(*at, builder.add(before, start), there, start)
                     stop = builder.binary("arith.minsi", builder.add(start, line), end)
                     lines.yields = steps(start, stop, lines.arguments)
                 return lines.results
@@ -258,13 +262,12 @@ def _multiply(
             if epilogue is None:
                 tile.store(sums, c_row, pitch)
             else:
-                place, apart = epilogue.place(builder, rows.induction, strips.induction)
-                start, pitch = (
-                    builder.select(part.stores, *ends) for ends in ((place, c_row), (apart, pitch))
-                )
+                place, apart = epilogue.place(builder, *at)
+                start = builder.select(part.stores, place, c_row)
+                pitch = builder.select(part.stores, apart, pitch)
                 with lowering.place_of(epilogue.store):
                     tile.store(sums, start, pitch)
-                    epilogue.emit(lowering, part.stores, rows.induction, strips.induction)
+                    epilogue.emit(lowering, part.stores, *at)
 
 
 def _begun(

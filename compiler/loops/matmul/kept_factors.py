@@ -44,7 +44,7 @@ def kept_right(
     kept, first = found
     builder = lowering.builder
     last = builder.i64(kept.panels - 1)
-    number = builder.binary("arith.minui", _iteration(lowering, loop), last)
+    number = builder.binary("arith.minui", iteration_number(lowering, loop), last)
     pointer = builder.address(first, [builder.mul(number, builder.i64(size))], "i8")
     place = Strips((depth, n), product.unit, pointer, block.strip, depth)
 
@@ -64,7 +64,7 @@ def _loaded(tensor: Tensor) -> Load | None:
     return tensor if whole and isinstance(tensor, Load) else None
 
 
-def _iteration(lowering: Lowering, loop: Operation) -> Value:
+def iteration_number(lowering: Lowering, loop: Operation) -> Value:
     """The number of the loop's iteration, i64."""
     builder = lowering.builder
     index = lowering.scalar(loop.regions[0].arguments[0])
