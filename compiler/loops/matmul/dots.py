@@ -22,7 +22,6 @@ from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Columns, Left, Strips
 from triton_porting_kit.compiler.loops.matmul.kept_factors import kept_right
-from triton_porting_kit.compiler.loops.matmul.outer_prefetch import Around, around, nothing_around
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, Part
 from triton_porting_kit.compiler.loops.matmul.products import (
     Elements,
@@ -35,6 +34,7 @@ from triton_porting_kit.compiler.loops.matmul.products import (
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, unrolled
 from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch, lines_ahead, steps_between
+from triton_porting_kit.compiler.loops.matmul.tile_prefetch import Beside, nothing, tiles_ahead
 from triton_porting_kit.compiler.loops.matmul.vector_kernels import RegisterBlock
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Load
@@ -68,7 +68,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     left = there.get(a) or product.pack_left(lowering, operation, a)
     block = product.block(lowering.target, m, n, work)
     kept = None if batch or there.get(b) else kept_right(lowering, operation, product, block, b)
-    right = there.get(b) or kept or product.pack_right(lowering, operation, b)
+    right = there.get(b) or (kept and kept.place) or product.pack_right(lowering, operation, b)
     builder = lowering.builder
     from_zero = isinstance(c, Splat) and c.value.constant == 0
     initial: Tensor | None = None
@@ -79,7 +79,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
         accumulator, initial = _accumulator(lowering, operation, c, work, (left, right), in_registers)
     builder.forget_reads()
     fetch = small_products.next_tiles(lowering, operation, read_there, block, (m, n, k))
-    outer = nothing_around if batch else around(lowering, operation, block, (m, n))
+    beside = nothing if batch else tiles_ahead(lowering, operation, block, (m, n), kept)
     excess = None if product.excess is None else lowering.scratch.allocate((n,), work).pointer
 
     def multiply(batch: Sequence[Value]) -> None:
@@ -92,7 +92,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
             _measure(lowering, product, block, right, excess, builder.i64(depth), batch)
         begun, no, one = builder.constant(not from_zero, "i1"), builder.constant(0, "i1"), builder.i64(1)
         part = Part(a_part, right, builder.i64(depth), one, excess, begun=begun, stores=no, known=no)
-        _multiply(lowering, product, block, part, accumulator, batch, fetch, initial=initial, outer=outer)
+        _multiply(lowering, product, block, part, accumulator, batch, fetch, initial=initial, beside=beside)
 
     if batch:
         with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1), points=batch[0]) as region:
@@ -205,7 +205,7 @@ def _multiply(
     fetch: Fetch | None = None,
     epilogue: Epilogue | None = None,
     initial: Tensor | None = None,
-    outer: Around = nothing_around,
+    beside: Beside = nothing,
 ) -> None:
     """c (or `initial`) + a * b over a `part` of K, whose length is a multiple of the units of one step, in c."""
     builder, a, b, depth = lowering.builder, part.left, part.right, part.depth
@@ -223,7 +223,7 @@ def _multiply(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
             )
             at = rows.induction, strips.induction
-            outer(*at)
+            beside(*at)
             accumulators = _less(builder, _begun(builder, tile, block, part, initial, c_row, n, at), excess)
 
             def along(
