@@ -276,7 +276,7 @@ class Lowering:
         before, self._filled = self._filled, tensor
         widest = max(types.byte_size(part.element) for part in (tensor, *closure([tensor])))
         lanes = max(self.target.lanes, self.target.vector_bytes // widest)
-        lanes = run_width(self.builder, tensor.shape, [tensor], lanes, scalars=False)
+        lanes = min(run_width(self.builder, tensor.shape, [tensor], lanes, scalars=False), buffer.most_lanes)
         anywhere = all(buffer.joins(dimension) is not None for dimension in range(len(tensor.shape) - 1))
         wanted = changes_where(tensor, buffer)
         self.tile(operation, tensor.shape, [tensor], body, lanes=lanes, anywhere=anywhere, wanted=wanted)
