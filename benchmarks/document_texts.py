@@ -95,9 +95,9 @@ MISSES = {
         "  gains, and so do prefetches of A, B or C. Wider tiles read A less often."
     ),
     "grouped product": (
-        "- A product by experts gathers the left rows and transposes the right tile in each program of 64x64:\n"
-        "  packing both takes half of the time, and multiplying a third. A packed right tile is not kept for the\n"
-        "  next program, since the rows that are stored come from a list and might overlap what is read."
+        "- A product by experts gathers the left rows in each program of 64x64, and transposes the right tile once\n"
+        "  for the programs of an expert that follow one another, two or three here: packing both takes a third of\n"
+        "  the time."
     ),
     "segmented sum": (
         "- One thread adds whole vectors to a segment. Several do so under locks of 1 KiB of memory, since x86-64\n"
