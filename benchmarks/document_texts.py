@@ -78,49 +78,49 @@ SECTIONS = {
 """What stands under the title of a group of figures."""
 
 MISSES = {
-    "attention fp32": (
+    "attention fp32 [^,]*": (
         "- Attention in float32 spends four fifths of its time in its two products. A load beside each two\n"
         "  multiply-adds, from L1, leaves 85 % of the peak in registers on the Xeon with AMX, in blocks of any shape;\n"
         "  the products reach 77 %. With those 85 %, and with exponentials at the rate of their units, it would be\n"
         "  about 1.3 times as fast as torch."
     ),
-    "attention backward fp32": (
+    "attention backward fp32 [^,]*": (
         "- The gradient of attention in float32 does seven products in two kernels, which need no atomic additions;\n"
         "  torch does five. Six sevenths of its time are products, at 78 % of the peak in registers."
     ),
-    "matmul bf16": (
+    "matmul bf16 .*": (
         "- With AMX, a product of bf16 is limited by reading A: each program reads its rows from L3, which gives\n"
         "  one core about 28 GB/s. Of 2.1 ms for 1024x1024x1024 in tiles of 128x128, as the same loops in C show,\n"
         "  multiplying takes 0.7, waiting for A 0.7, packing B 0.2 and storing 0.2. Packing A costs more than it\n"
         "  gains, and so do prefetches of A, B or C. Wider tiles read A less often."
     ),
-    "grouped product": (
+    "grouped product .*": (
         "- A product by experts gathers the left rows in each program of 64x64, and transposes the right tile once\n"
         "  for the programs of an expert that follow one another, two or three here: packing both takes a third of\n"
         "  the time."
     ),
-    "segmented sum": (
+    "segmented sum .*": (
         "- One thread adds whole vectors to a segment. Several do so under locks of 1 KiB of memory, since x86-64\n"
         "  has no atomic addition of floats; where they add to the same segments, the cache lines of these go from\n"
         "  core to core. torch.compile adds each float by a compare-and-swap, and eager adds with one thread."
     ),
-    "linear and cross entropy": (
+    "linear and cross entropy .*": (
         "- The linear layer with cross entropy goes over the weights, and over their gradient, once for each chunk of\n"
         "  128 rows, so that the logits of all rows are never in memory. `torch in chunks` does the same in torch's\n"
         "  operators; torch eager keeps all logits. As in Liger's kernels, products are torch's: on the Xeon with AMX\n"
         "  they take 95 % of the time with one thread, 4 % longer than for all rows at once, and the loss takes 5 %."
     ),
-    "batched products": (
+    "batched products .*": (
         "- A batched product of 32x32 matrices does 5 operations for each byte that it moves: memory and multiplying\n"
         "  take about as long as each other, and what does not overlap shows. Torch comes close to the limit, too."
     ),
-    "convolution": (
+    "convolution .*": (
         "- A convolution as implicit GEMM reads its rows where they lie, but the sums are read and written once\n"
         "  for every two places of the filter, since the weights of more do not fit into L1. Otherwise it takes\n"
         "  as much of the peak as a product of the same size."
     ),
 }
-"""Why a kernel or workload, by how its name begins, misses its target where it does."""
+"""Why a kernel or workload, by a regular expression of its name, misses its target where it does."""
 
 TAIL = """## Reproducing the figures
 
