@@ -23,6 +23,7 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Part
 from triton_porting_kit.compiler.loops.matmul.products import Product, TileProduct
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Place
 from triton_porting_kit.compiler.loops.memory.growth import advance
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
@@ -35,14 +36,14 @@ LINE = 64
 MOST = 8
 """Most lines of B to prefetch at a time: with few rows of sums, multiplying takes too little time to hide more."""
 
-Fetch: TypeAlias = Callable[[Value, Value, Value, Left, Value], None]
+Fetch: TypeAlias = Callable[[Place, Value, Left, Value], None]
 """Emits the prefetches of one register block.
 
-Takes its first row and column, a position along K, its rows of A, and the position along these.
+Takes where it is, a position along K, its rows of A, and the position along these.
 """
 
-Ahead: TypeAlias = Callable[[Value, Value, Value], None]
-"""The same for one factor. Takes a register block's row and column, and a position along K."""
+Ahead: TypeAlias = Callable[[Place, Value], None]
+"""The same for one factor. Takes where the register block is, and a position along K."""
 
 
 def steps_between(product: Product) -> int:
@@ -57,21 +58,22 @@ def lines_ahead(
 
     `a` and `b` are the factors of a dot. None if prefetching would not pay.
     """
-    product, block = panel.product, panel.block
+    product = panel.product
     if not lowering.target.triple.startswith("x86_64") or isinstance(product, TileProduct):
         return None  # tile registers multiply faster than prefetches are issued
     builder = lowering.builder
     fetch_right = _right_ahead(lowering, dot, b, panel, part)
     fetch_left = _columns_ahead(lowering, dot, a, panel) if panel.columns else None
 
-    def fetch(row: Value, column: Value, k: Value, left: Left, along: Value) -> None:
+    def fetch(at: Place, k: Value, left: Left, along: Value) -> None:
         if fetch_right is not None:
-            fetch_right(row, column, k)
+            fetch_right(at, k)
         if fetch_left is not None:
-            fetch_left(row, column, k)
+            fetch_left(at, k)
         if panel.columns:
             return  # the rows after these are in the same lines
         unit, element = types.storage(left.raw or product.unit), types.storage(panel.element)
+        block = at.band.block
         rows = left.rows(builder, along, 2 * block.rows, unit, element)
         for place in rows[block.rows :]:
             lane_memory.prefetch(builder, place, lane_memory.L1)
@@ -87,6 +89,12 @@ def _by(lowering: Lowering, dot: Operation, index: int, factor: Tensor) -> Value
     return advance(lowering, load.offset)
 
 
+def _downs(panel: Panel) -> int:
+    """The number of register blocks of the same columns."""
+    last = panel.block.bands(panel.left.shape[0])[-1]
+    return last.before + last.count
+
+
 def _columns_ahead(lowering: Lowering, dot: Operation, a: Tensor, panel: Panel) -> Ahead | None:
     """The same for the next columns of an A that is packed column by column."""
     by = _by(lowering, dot, 0, a)
@@ -94,17 +102,16 @@ def _columns_ahead(lowering: Lowering, dot: Operation, a: Tensor, panel: Panel) 
         return None
     assert isinstance(a, Load)
     builder, block, right = lowering.builder, panel.block, panel.right
-    downs, acrosses = a.shape[0] // block.rows, right.shape[1] // block.strip
+    downs, acrosses = _downs(panel), right.shape[1] // block.strip
     corner, zero = Evaluation(builder, frozenset({a.access}), {}), builder.i64(0)
     share = -(-right.pitch // (downs * acrosses))  # columns of A per register block
     spread = _Spread.of(panel.product, right.pitch, share, a.shape[0] * types.byte_size(a.element))
 
-    def fetch(row: Value, column: Value, k: Value) -> None:
+    def fetch(at: Place, k: Value) -> None:
         here = a.access.pointer(corner, Point((zero, zero), -1, 1))
         start = builder.address(here, [by], types.storage(a.element))
-        across = builder.binary("arith.divui", column, builder.i64(block.strip))
-        down = builder.binary("arith.divui", row, builder.i64(block.rows))
-        number = builder.add(builder.mul(across, builder.i64(downs)), down)
+        across = builder.binary("arith.divui", at.column, builder.i64(block.strip))
+        number = builder.add(builder.mul(across, builder.i64(downs)), at.number(builder))
         spread.emit(builder, start, a.access.strides[1], types.storage(a.element), number, k)
 
     return fetch
@@ -127,16 +134,15 @@ def _right_ahead(lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, pa
     corner = Evaluation(builder, frozenset({b.access}), {})
     packed = builder.address(part.right.pointer, [builder.i64(right.pitch * right.shape[1])], unit)
     pitch = builder.select(part.known, builder.i64(block.strip), b.access.strides[0])
-    downs = panel.left.shape[0] // block.rows
+    downs = _downs(panel)
     share = -(-right.pitch * product.count // downs)  # rows of B per block of rows of A
     spread = _Spread.of(product, right.pitch, share, block.strip * types.byte_size(b.element))
 
-    def fetch(row: Value, column: Value, k: Value) -> None:
-        there = b.access.pointer(corner, Point((builder.i64(0), column), -1, 1))
-        strip = builder.address(packed, [builder.mul(column, builder.i64(right.pitch))], unit)
+    def fetch(at: Place, k: Value) -> None:
+        there = b.access.pointer(corner, Point((builder.i64(0), at.column), -1, 1))
+        strip = builder.address(packed, [builder.mul(at.column, builder.i64(right.pitch))], unit)
         start = builder.select(part.known, strip, builder.address(there, [by], element))
-        number = builder.binary("arith.divui", row, builder.i64(block.rows))
-        spread.emit(builder, start, pitch, element, number, k)
+        spread.emit(builder, start, pitch, element, at.number(builder), k)
 
     return fetch
 
