@@ -79,7 +79,7 @@ class Multiplication:
         builder, block = self.lowering.builder, band.block
         n, tile = self.c.shape[-1], self._tile(block)
         first, end, step = (builder.i64(number) for number in (band.first, band.end, block.rows))
-        with builder.loop(first, end, step, points=band.count) as rows:
+        with builder.loop(first, end, step, points=band.blocks) as rows:
             at = Place(band, rows.induction, strip.column)
             c_row = builder.address(
                 strip.sums, [at.column, builder.mul(at.row, builder.i64(n))], self.c.element

@@ -38,7 +38,7 @@ class Blocking:
         while rest % FOUR:
             rest += self.rows
         first = Band(0, m - rest, self, 0)
-        return [first, Band(m - rest, m, replace(self, rows=FOUR), first.count)] if rest else [first]
+        return [first, Band(m - rest, m, replace(self, rows=FOUR), first.blocks)] if rest else [first]
 
 
 class Band(NamedTuple):
@@ -50,7 +50,7 @@ class Band(NamedTuple):
     before: int
 
     @property
-    def count(self) -> int:
+    def blocks(self) -> int:
         """The number of blocks."""
         return (self.end - self.first) // self.block.rows
 

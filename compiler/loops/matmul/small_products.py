@@ -71,7 +71,7 @@ def next_tiles(
         return None
     (m, n, k), steps = shape, LINE // types.byte_size(factors[0][1].element)
     last, times = block.bands(m)[-1], -(-k // steps)
-    downs = last.before + last.count
+    downs = last.before + last.blocks
     calls = downs * (n // block.strip) * times
 
     def fetch(at: Place, k: Value, left: Left, along: Value) -> None:

@@ -92,7 +92,7 @@ def _by(lowering: Lowering, dot: Operation, index: int, factor: Tensor) -> Value
 def _downs(panel: Panel) -> int:
     """The number of register blocks of the same columns."""
     last = panel.block.bands(panel.left.shape[0])[-1]
-    return last.before + last.count
+    return last.before + last.blocks
 
 
 def _columns_ahead(lowering: Lowering, dot: Operation, a: Tensor, panel: Panel) -> Ahead | None:

@@ -33,7 +33,7 @@ def test_blocks_tile_the_result_and_fit_the_registers(
     assert [first for first, _ in rows] == list(accumulate((size for _, size in rows[:-1]), initial=0))
     assert rows[-1][0] + rows[-1][1] == m
     last = block.bands(m)[-1]
-    assert last.before + last.count == len(rows)
+    assert last.before + last.blocks == len(rows)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_blocks_tile_the_result_and_fit_the_registers(
 @pytest.mark.parametrize("element", ["f32", "f64"])
 def test_sixteen_registers_hold_six_rows_or_four(m: int, sixes: int, fours: int, element: str) -> None:
     bands = blocking(NARROW, m, 128, element).bands(m)
-    assert [(band.block.rows, band.count) for band in bands] == [(6, sixes), (4, fours)]
+    assert [(band.block.rows, band.blocks) for band in bands] == [(6, sixes), (4, fours)]
 
 
 @pytest.mark.parametrize(
