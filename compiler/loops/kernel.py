@@ -226,6 +226,8 @@ def _read_arguments(
             lowering.part(Origins)[value.name] = value
             pointers.append(offset)
             named.append((name, value))
+            if lowering.target.has_flat_memory and not lowering.target.masks_gathers:
+                builder.readable = args  # the block holds a pointer at least
     if check_memory:
         from triton_porting_kit.compiler.loops.memory.checking import BOUNDS_ALIGNMENT, Checks
 

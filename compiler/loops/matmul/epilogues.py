@@ -121,7 +121,7 @@ def epilogue(
 
     `flushed`: the product makes no denormal sums.
     """
-    if not _comes_last(lowering, dot):
+    if writes.growing or not _comes_last(lowering, dot):
         return None
     chain: list[Operation] = []
     value, store = sums, _only_user(sums)
