@@ -114,15 +114,16 @@ def _reduced(builder: LoopBuilder, x: Value) -> Value:
     )
 
 
-def _shifted(builder: LoopBuilder, x: Value, factor: float, offset: int) -> Value:
-    """x * factor + offset, rounded to an integer, which the lowest 9 bits of the float hold, for products below 2^21.
+def _shifted(builder: LoopBuilder, x: Value, octaves: float, offset: int, unit: int = 1) -> Value:
+    """x * octaves + offset * unit, rounded to a multiple of `unit`, 1 or 2, for products below 2^21.
 
-    From 2^23 on, floats are integers: so it takes one operation, and to take the large number off again takes another.
+    The lowest 9 bits of the float hold the quotient by `unit`. From 2^23 on, floats are integers, and from 2^24 on even
+    ones: so it takes one operation, and to take the large number off again takes another.
     """
-    large = builder.constant(_INTEGERS + offset, x.type)
-    if factor == 1:
+    large = builder.constant((_INTEGERS + offset) * unit, x.type)
+    if octaves == 1:
         return builder.binary("arith.addf", x, large)
-    return _fma(builder, x, builder.constant(factor, x.type), large)
+    return _fma(builder, x, builder.constant(octaves, x.type), large)
 
 
 def _whole(builder: LoopBuilder, x: Value, octaves: float) -> Value:
@@ -205,7 +206,7 @@ def _by_two_factors(builder: LoopBuilder, x: Value, small: Small, octaves: float
     Only the last product rounds, unless n is -150, where the result is 0 or 2**-149.
     """
     shifted = _shifted(builder, x, octaves, 2 * _BIAS)
-    half = _shifted(builder, x, octaves / 2, _BIAS + 51)
+    half = _shifted(builder, x, octaves, _BIAS + 51, unit=2)
     value = small(x, _unshifted(builder, shifted, 2 * _BIAS), 1.0)
     second = _pattern(builder, half)
     first = builder.binary("arith.subi", _pattern(builder, shifted), second)
