@@ -199,7 +199,7 @@ def _measure(
         start = start_of(builder, b, batch)
         column = builder.address(start, [builder.mul(strips.induction, apart)], b.element)
         assert isinstance(product, VectorProduct)
-        tile = RegisterBlock(builder, product, block, product.unit, b.strides[-2])
+        tile = RegisterBlock(builder, product, block, product.unit, (b.strides[-2], block.lanes))
         to = builder.address(place, [strips.induction], product.unit)
         for vector, value in enumerate(tile.excess(column, depth, steps)):
             lane_memory.write(

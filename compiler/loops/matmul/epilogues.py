@@ -74,7 +74,7 @@ class Epilogue:
         lowering.builder.forget_reads()
 
     def _store(self, lowering: Lowering, at: Place) -> None:
-        builder, (band, row, column) = lowering.builder, at
+        builder, (region, row, column) = lowering.builder, at
         _, width = self.sums.type.shape or ()
         assert self.room is not None
         before = builder.add(builder.mul(row, builder.i64(width)), column)
@@ -88,7 +88,7 @@ class Epilogue:
                 place = Point(indices, point.axis, point.width)
                 self.access.write(evaluation, place, evaluation.at(value, place))
 
-            tile_loop(builder, (band.block.rows, band.block.strip), band.block.lanes, body)
+            tile_loop(builder, (region.block.rows, region.block.strip), region.block.lanes, body)
 
     @contextmanager
     def _defined(self, lowering: Lowering, corner: Value) -> Iterator[Tensor]:
@@ -148,10 +148,10 @@ def epilogue(
         return None
     lowering.settle_before(loop)
     access = access_of(lowering, stored)
-    _, width = sums.type.shape or ()
+    height, width = sums.type.shape or ()
     if not chain and access.is_contiguous(1):
         return Epilogue(sums, chain, store, access, None, writes, rounds=False)
-    room = lowering.scratch.allocate((block.rows, width), sums.type.element)
+    room = lowering.scratch.allocate((block.tallest(height, width), width), sums.type.element)
     rounds = flushed and lowering.target.multiplies_bf16_pairs and _rounds(chain)
     return Epilogue(sums, chain, store, access, room.pointer, writes, rounds)
 

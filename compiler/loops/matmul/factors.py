@@ -36,6 +36,7 @@ class Strips(Buffer):
         super().__init__(shape, element, pointer)
         self.strides = [strip, 1]
         self.pitch = pitch
+        self.most_lanes = strip
 
     def joins(self, dimension: int) -> Iterable[JoinAt] | None:
         return None

@@ -6,12 +6,14 @@ A block of sums stays in registers over the whole length along K; see `vector_ke
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, groupby
 
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import convert
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.regions import LoopRegion
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
@@ -19,7 +21,13 @@ from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Left, Strips
 from triton_porting_kit.compiler.loops.matmul.panels import Part
 from triton_porting_kit.compiler.loops.matmul.products import Elements, Product, TileProduct, VectorProduct
-from triton_porting_kit.compiler.loops.matmul.register_blocking import Band, Blocking, Place, unrolled
+from triton_porting_kit.compiler.loops.matmul.register_blocking import (
+    Blocking,
+    Place,
+    Region,
+    Span,
+    unrolled,
+)
 from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch, steps_between
 from triton_porting_kit.compiler.loops.matmul.vector_kernels import RegisterBlock
@@ -33,6 +41,12 @@ def start_of(builder: LoopBuilder, buffer: Buffer, batch: Sequence[Value]) -> Va
     """The address of the first element of a matrix, for these `batch` indices."""
     terms = [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch]
     return builder.address(buffer.pointer, terms, buffer.element)
+
+
+def _loop(builder: LoopBuilder, span: Span) -> AbstractContextManager[LoopRegion]:
+    """A loop over the pieces of a span."""
+    first, end, size = (builder.i64(number) for number in (span.first, span.end, span.size))
+    return builder.loop(first, end, size, points=span.pieces)
 
 
 @dataclass(frozen=True)
@@ -60,27 +74,25 @@ class Multiplication:
 
     def emit(self, batch: Sequence[Value] = ()) -> None:
         """Emit the loops, for these `batch` indices."""
-        builder, b, block = self.lowering.builder, self.part.right, self.block
-        m, n = self.c.shape[-2:]
+        builder, b = self.lowering.builder, self.part.right
+        regions = self.block.regions(*self.c.shape[-2:])
         apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
         b_start, c_start = (start_of(builder, buffer, batch) for buffer in (b, self.c))
         room = self._room()
-        with builder.loop(
-            builder.i64(0), builder.i64(n), builder.i64(block.strip), points=n // block.strip
-        ) as strips:
-            column = strips.induction
-            right = builder.address(b_start, [builder.mul(column, apart)], b.element)
-            strip = _Strip(column, c_start, right, self._excess(column))
-            for band in block.bands(m):
-                self._band(band, strip, room)
+        for columns, group in groupby(regions, lambda region: region.columns):
+            with _loop(builder, columns) as strips:
+                column = strips.induction
+                right = builder.address(b_start, [builder.mul(column, apart)], b.element)
+                of_strip = list(group)
+                strip = _Strip(column, c_start, right, self._excess(column, of_strip[0].block))
+                for region in of_strip:
+                    self._region(region, strip, room)
 
-    def _band(self, band: Band, strip: _Strip, room: Buffer | None) -> None:
-        """The blocks of one band of rows."""
-        builder, block = self.lowering.builder, band.block
-        n, tile = self.c.shape[-1], self._tile(block)
-        first, end, step = (builder.i64(number) for number in (band.first, band.end, block.rows))
-        with builder.loop(first, end, step, points=band.count) as rows:
-            at = Place(band, rows.induction, strip.column)
+    def _region(self, region: Region, strip: _Strip, room: Buffer | None) -> None:
+        """The blocks of a region in one strip."""
+        builder, n, tile = self.lowering.builder, self.c.shape[-1], self._tile(region.block)
+        with _loop(builder, region.rows) as rows:
+            at = Place(region, rows.induction, strip.column)
             c_row = builder.address(
                 strip.sums, [at.column, builder.mul(at.row, builder.i64(n))], self.c.element
             )
@@ -111,7 +123,7 @@ class Multiplication:
         sums: list[Value],
     ) -> list[Value]:
         """The `sums` of a block with its products along K."""
-        builder, part, rows = self.lowering.builder, self.part, at.band.block.rows
+        builder, part, rows = self.lowering.builder, self.part, at.region.block.rows
         if not isinstance(part.left, RowTable):
             there = part.left.from_row(builder, at.row, types.storage(self.product.element), rows)
             return self._along(tile, at, there, strip.right, part.depth, room, sums, builder.i64(0))
@@ -136,7 +148,7 @@ class Multiplication:
     ) -> list[Value]:
         """The sums with `end` units more, of rows of A and a column of B; `before` units are done."""
         builder, fetch, zero = self.lowering.builder, self.fetch, self.lowering.builder.i64(0)
-        a_rows = there if room is None else self._converted(there, end, room, at.band.block.rows)
+        a_rows = there if room is None else self._converted(there, end, room, at.region.block.rows)
 
         def steps(start: Value, end: Value, sums: list[Value]) -> list[Value]:
             with builder.loop(start, end, builder.i64(tile.units), sums) as loop:
@@ -155,7 +167,7 @@ class Multiplication:
 
     def _begun(self, tile: RegisterBlock | TileBlock, at: Place, c_row: Value) -> list[Value]:
         """What a register block begins with: the `initial`, if there is one, or what is in c."""
-        builder, block = self.lowering.builder, at.band.block
+        builder, block = self.lowering.builder, at.region.block
         if self.initial is None:
             return tile.begin(self.part.begun, c_row, self.c.shape[-1])
         evaluation = Evaluation(builder, frozenset(), {})
@@ -177,7 +189,9 @@ class Multiplication:
         if isinstance(part.left, RowTable) or not part.left.raw:
             return None
         assert isinstance(part.right, Strips)
-        return self.lowering.scratch.allocate((self.block.rows, part.right.pitch), self.product.unit)
+        return self.lowering.scratch.allocate(
+            (self.block.tallest(*self.c.shape[-2:]), part.right.pitch), self.product.unit
+        )
 
     def _converted(self, rows: Left, depth: Value, room: Buffer, count: int) -> Left:
         """The first `count` rows of A, converted to the type that is multiplied, in `room`.
@@ -201,6 +215,7 @@ class Multiplication:
         """The micro-kernel that multiplies one block of sums by a packed B, or by several of its shape."""
         lowering, product, b = self.lowering, self.product, self.part.right
         builder, depth, pitch, sums = lowering.builder, b.shape[-2], b.strides[-2], self.c.element
+        apart = pitch * b.pitch if isinstance(b, Strips) and pitch < block.strip else block.lanes
         if isinstance(product, TileProduct):
             most = b.pitch if isinstance(b, Strips) else depth
             read = (self.c.shape[-2] + block.strip) * most * types.byte_size(product.unit)  # for one strip
@@ -210,11 +225,11 @@ class Multiplication:
             )
         assert isinstance(product, VectorProduct)
         units = unrolled(lowering.target, depth) if isinstance(product, Elements) else 1
-        return RegisterBlock(builder, product, block, sums, pitch, units)
+        return RegisterBlock(builder, product, block, sums, (pitch, apart), units)
 
-    def _excess(self, column: Value) -> list[Value]:
+    def _excess(self, column: Value, block: Blocking) -> list[Value]:
         """The excess of each column's sum in a strip: the sum over the part's iterations."""
-        builder, part, block, width = self.lowering.builder, self.part, self.block, self.c.shape[-1]
+        builder, part, width = self.lowering.builder, self.part, self.c.shape[-1]
         if part.excess is None:
             return []
         element = part.right.element

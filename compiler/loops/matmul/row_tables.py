@@ -19,7 +19,6 @@ from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.products import Product, VectorProduct
-from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.memory import ordered
 from triton_porting_kit.compiler.loops.memory.store_footprint import address
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
@@ -67,11 +66,11 @@ class RowTable:
 
     @classmethod
     def of(
-        cls, lowering: Lowering, product: Product, block: Blocking, iterations: int, rows: int, k: int
+        cls, lowering: Lowering, product: Product, tallest: int, iterations: int, rows: int, k: int
     ) -> RowTable:
-        """A table for so many iterations, with `k` elements of each row."""
+        """A table for so many iterations, with `k` elements of each row, read in blocks of `tallest` rows at most."""
         # The last block of rows reads the entries of the next one, to prefetch.
-        start = lowering.scratch.allocate((iterations * rows + block.rows,), POINTER).pointer
+        start = lowering.scratch.allocate((iterations * rows + tallest,), POINTER).pointer
         zeros = lowering.scratch.keep_cleared(k * types.byte_size(product.element))
         return cls(start, zeros, rows, k // product.count)
 

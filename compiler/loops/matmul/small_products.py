@@ -70,15 +70,12 @@ def next_tiles(
     if not tiles:
         return None
     (m, n, k), steps = shape, LINE // types.byte_size(factors[0][1].element)
-    last, times = block.bands(m)[-1], -(-k // steps)
-    downs = last.before + last.count
-    calls = downs * (n // block.strip) * times
+    last, times = block.regions(m, n)[-1], -(-k // steps)
+    calls = (last.before + last.blocks) * times
 
     def fetch(at: Place, k: Value, left: Left, along: Value) -> None:
-        number = builder.binary("arith.divui", at.column, builder.i64(block.strip))
         time = builder.binary("arith.divui", k, builder.i64(steps))
-        for within, count in ((at.number(builder), downs), (time, times)):
-            number = builder.add(builder.mul(number, builder.i64(count)), within)
+        number = builder.add(builder.mul(at.number(builder), builder.i64(times)), time)
         for start, lines in tiles:
             each = -(-lines // calls)
             first = builder.address(start, [builder.mul(number, builder.i64(each * LINE))], "i8")

@@ -73,7 +73,7 @@ def lines_ahead(
         if panel.columns:
             return  # the rows after these are in the same lines
         unit, element = types.storage(left.raw or product.unit), types.storage(panel.element)
-        block = at.band.block
+        block = at.region.block
         rows = left.rows(builder, along, 2 * block.rows, unit, element)
         for place in rows[block.rows :]:
             lane_memory.prefetch(builder, place, lane_memory.L1)
@@ -89,30 +89,22 @@ def _by(lowering: Lowering, dot: Operation, index: int, factor: Tensor) -> Value
     return advance(lowering, load.offset)
 
 
-def _downs(panel: Panel) -> int:
-    """The number of register blocks of the same columns."""
-    last = panel.block.bands(panel.left.shape[0])[-1]
-    return last.before + last.count
-
-
 def _columns_ahead(lowering: Lowering, dot: Operation, a: Tensor, panel: Panel) -> Ahead | None:
     """The same for the next columns of an A that is packed column by column."""
     by = _by(lowering, dot, 0, a)
     if by is None:
         return None
     assert isinstance(a, Load)
-    builder, block, right = lowering.builder, panel.block, panel.right
-    downs, acrosses = _downs(panel), right.shape[1] // block.strip
+    builder, right = lowering.builder, panel.right
+    last = panel.block.regions(panel.left.shape[0], right.shape[1])[-1]
     corner, zero = Evaluation(builder, frozenset({a.access}), {}), builder.i64(0)
-    share = -(-right.pitch // (downs * acrosses))  # columns of A per register block
+    share = -(-right.pitch // (last.before + last.blocks))  # columns of A per register block
     spread = _Spread.of(panel.product, right.pitch, share, a.shape[0] * types.byte_size(a.element))
 
     def fetch(at: Place, k: Value) -> None:
         here = a.access.pointer(corner, Point((zero, zero), -1, 1))
         start = builder.address(here, [by], types.storage(a.element))
-        across = builder.binary("arith.divui", at.column, builder.i64(block.strip))
-        number = builder.add(builder.mul(across, builder.i64(downs)), at.number(builder))
-        spread.emit(builder, start, a.access.strides[1], types.storage(a.element), number, k)
+        spread.emit(builder, start, a.access.strides[1], types.storage(a.element), at.number(builder), k)
 
     return fetch
 
@@ -129,20 +121,20 @@ def _right_ahead(lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, pa
     assert isinstance(b, Load)
     if not b.access.is_contiguous(1):
         return None
-    builder, product, block, right = lowering.builder, panel.product, panel.block, panel.right
+    builder, product, right = lowering.builder, panel.product, panel.right
     element, unit = types.storage(b.element), product.unit
     corner = Evaluation(builder, frozenset({b.access}), {})
     packed = builder.address(part.right.pointer, [builder.i64(right.pitch * right.shape[1])], unit)
-    pitch = builder.select(part.known, builder.i64(block.strip), b.access.strides[0])
-    downs = _downs(panel)
-    share = -(-right.pitch * product.count // downs)  # rows of B per block of rows of A
-    spread = _Spread.of(product, right.pitch, share, block.strip * types.byte_size(b.element))
 
     def fetch(at: Place, k: Value) -> None:
+        strip = at.region.block.strip
+        share = -(-right.pitch * product.count // at.region.downs)  # rows of B per block of rows of A
+        spread = _Spread.of(product, right.pitch, share, strip * types.byte_size(b.element))
+        pitch = builder.select(part.known, builder.i64(strip), b.access.strides[0])
         there = b.access.pointer(corner, Point((builder.i64(0), at.column), -1, 1))
-        strip = builder.address(packed, [builder.mul(at.column, builder.i64(right.pitch))], unit)
-        start = builder.select(part.known, strip, builder.address(there, [by], element))
-        spread.emit(builder, start, pitch, element, at.number(builder), k)
+        known = builder.address(packed, [builder.mul(at.column, builder.i64(right.pitch))], unit)
+        start = builder.select(part.known, known, builder.address(there, [by], element))
+        spread.emit(builder, start, pitch, element, at.down(builder), k)
 
     return fetch
 
@@ -163,7 +155,7 @@ class _Spread:
     @classmethod
     def of(cls, product: Product, depth: int, share: int, row_bytes: int) -> _Spread:
         """That of rows of so many bytes over `depth` units along K."""
-        lines, steps = max(1, row_bytes // LINE), steps_between(product)
+        lines, steps = -(-row_bytes // LINE), steps_between(product)
         times = -(-depth // steps)
         each = min(MOST, -(-share * lines // times))
         rows, parts = -(-each // lines), max(1, lines // each)

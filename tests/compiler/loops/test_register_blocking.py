@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+import numpy as np
 import pytest
 
 from triton_porting_kit.compiler import CpuTarget
@@ -22,27 +23,36 @@ def test_blocks_tile_the_result_and_fit_the_registers(
     m: int, n: int, element: str, target: CpuTarget
 ) -> None:
     block = blocking(target, m, n, element)
-    assert n % block.strip == 0
     assert block.lanes * types.byte_size(element) <= target.vector_bytes
     assert block.rows * block.vectors + block.vectors + 1 <= target.vector_registers
-    rows = [
-        (first, band.block.rows)
-        for band in block.bands(m)
-        for first in range(band.first, band.end, band.block.rows)
-    ]
-    assert [first for first, _ in rows] == list(accumulate((size for _, size in rows[:-1]), initial=0))
-    assert rows[-1][0] + rows[-1][1] == m
-    last = block.bands(m)[-1]
-    assert last.before + last.count == len(rows)
+    regions, covered = block.regions(m, n), np.zeros((m, n), np.int64)
+    assert {region.columns.size % block.packed_strip for region in regions} == {0}
+    for region in regions:
+        for row in range(*region.rows[:3]):
+            for column in range(*region.columns[:3]):
+                covered[row : row + region.block.rows, column : column + region.block.strip] += 1
+    assert (covered == 1).all()
+    assert [region.before for region in regions] == list(
+        accumulate((region.blocks for region in regions[:-1]), initial=0)
+    )
+    for region in regions:
+        assert region.downs == sum(other.rows.pieces for other in regions if other.columns == region.columns)
 
 
 @pytest.mark.parametrize(
-    ("m", "sixes", "fours"), [(16, 2, 1), (32, 4, 2), (64, 10, 1), (128, 20, 2), (256, 42, 1)]
+    ("m", "n", "blocks"),
+    [
+        (16, 16, [(6, 16, 2), (4, 16, 1)]),
+        (32, 32, [(6, 16, 8), (4, 16, 4)]),
+        (64, 64, [(4, 24, 32), (6, 16, 10), (4, 16, 1)]),
+        (128, 128, [(4, 24, 128), (6, 16, 40), (4, 16, 4)]),
+        (8, 128, [(4, 24, 8), (4, 16, 4)]),
+        (2, 128, [(2, 16, 8)]),
+    ],
 )
-@pytest.mark.parametrize("element", ["f32", "f64"])
-def test_sixteen_registers_hold_six_rows_or_four(m: int, sixes: int, fours: int, element: str) -> None:
-    bands = blocking(NARROW, m, 128, element).bands(m)
-    assert [(band.block.rows, band.count) for band in bands] == [(6, sixes), (4, fours)]
+def test_twelve_accumulators_of_sixteen_registers(m: int, n: int, blocks: list[tuple[int, int, int]]) -> None:
+    regions = blocking(NARROW, m, n, "f32").regions(m, n)
+    assert [(region.block.rows, region.block.strip, region.blocks) for region in regions] == blocks
 
 
 @pytest.mark.parametrize(
@@ -51,7 +61,7 @@ def test_sixteen_registers_hold_six_rows_or_four(m: int, sixes: int, fours: int,
         (WIDE, 32, 4),
         (WIDE, 2, 2),
         (WIDE, 7, 1),
-        (NARROW, 32, 1),
+        (NARROW, 32, 4),
         (PLAIN, 32, 1),
         (CpuTarget.portable(64), 32, 1),
     ],
