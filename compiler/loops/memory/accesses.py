@@ -135,9 +135,14 @@ def _emit(lowering: Lowering, writes: Sequence[Write], targets: Mapping[Tensor, 
             condition = lowering.builder.logical_and(condition, found)
         return condition
 
-    streams = structured and all(
-        non_temporal.suits(lowering, operation, access, [write.value, *inputs])
-        for access, write in zip(accesses, writes, strict=True)
+    # What was not stored early is a tile at an edge, one of few.
+    streams = (
+        structured
+        and operation not in lowering.part(EarlyStores)
+        and all(
+            non_temporal.suits(lowering, operation, access, [write.value, *inputs])
+            for access, write in zip(accesses, writes, strict=True)
+        )
     )
     lowering.tile(
         operation,
