@@ -27,6 +27,7 @@ from triton_porting_kit.compiler.loops.matmul.products import (
 )
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import lines_ahead
+from triton_porting_kit.compiler.loops.matmul.tile_prefetch import nothing, tiles_ahead
 from triton_porting_kit.compiler.loops.matmul.vector_kernels import RegisterBlock
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Load
@@ -58,7 +59,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     left = there.get(a) or product.pack_left(lowering, operation, a)
     block = product.block(lowering.target, m, n, work)
     kept = None if batch or there.get(b) else kept_right(lowering, operation, product, block, b)
-    right = there.get(b) or kept or product.pack_right(lowering, operation, b)
+    right = there.get(b) or (kept and kept.place) or product.pack_right(lowering, operation, b)
     builder = lowering.builder
     from_zero = isinstance(c, Splat) and c.value.constant == 0
     initial: Tensor | None = None
@@ -69,6 +70,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
         accumulator, initial = _accumulator(lowering, operation, c, work, (left, right), in_registers)
     builder.forget_reads()
     fetch = small_products.next_tiles(lowering, operation, read_there, block, (m, n, k))
+    beside = nothing if batch else tiles_ahead(lowering, operation, block, (m, n), kept)
     excess = None if product.excess is None else lowering.scratch.allocate((n,), work).pointer
 
     def multiply(batch: Sequence[Value]) -> None:
@@ -81,7 +83,8 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
             _measure(lowering, product, block, right, excess, builder.i64(depth), batch)
         begun, no, one = builder.constant(not from_zero, "i1"), builder.constant(0, "i1"), builder.i64(1)
         part = Part(a_part, right, builder.i64(depth), one, excess, begun=begun, stores=no, known=no)
-        Multiplication(lowering, product, block, part, accumulator, fetch, initial=initial).emit(batch)
+        whole = Multiplication(lowering, product, block, part, accumulator, fetch, None, initial, beside)
+        whole.emit(batch)
 
     if batch:
         with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1), points=batch[0]) as region:

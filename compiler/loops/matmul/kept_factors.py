@@ -6,6 +6,8 @@ iteration's number is that of a panel of a `PackedCache`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
@@ -20,12 +22,20 @@ from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.tensors import Reindexed, Tensor
 
 
+class Kept(NamedTuple):
+    """A packed right operand, what reads it, and i1: whether an earlier program packed it."""
+
+    place: Strips
+    load: Load
+    known: Value
+
+
 def kept_right(
     lowering: Lowering, operation: Operation, product: Product, block: Blocking, b: Tensor
-) -> Strips | None:
+) -> Kept | None:
     """B, which a dot multiplies by, packed in this iteration or by an earlier program. None if that may not be kept.
 
-    That is so for what is read by a load in the body of a loop, transposed or not.
+    It may be what is read by a load in the body of a loop, transposed or not.
     """
     loop = operation.block.parent
     load = _loaded(b)
@@ -44,7 +54,7 @@ def kept_right(
     kept, first = found
     builder = lowering.builder
     last = builder.i64(kept.panels - 1)
-    number = builder.binary("arith.minui", _iteration(lowering, loop), last)
+    number = builder.binary("arith.minui", iteration_number(lowering, loop), last)
     pointer = builder.address(first, [builder.mul(number, builder.i64(size))], "i8")
     place = Strips((depth, n), product.unit, pointer, block.packed_strip, depth)
 
@@ -52,8 +62,8 @@ def kept_right(
         product.pack_right(lowering, operation, b, place)
 
     with load.place():
-        kept.pack(lowering, load.access, number, builder.i64(0), pack)
-    return place
+        known = kept.pack(lowering, load.access, number, builder.i64(0), pack)
+    return Kept(place, load, known)
 
 
 def _loaded(tensor: Tensor) -> Load | None:
@@ -64,7 +74,7 @@ def _loaded(tensor: Tensor) -> Load | None:
     return tensor if whole and isinstance(tensor, Load) else None
 
 
-def _iteration(lowering: Lowering, loop: Operation) -> Value:
+def iteration_number(lowering: Lowering, loop: Operation) -> Value:
     """The number of the loop's iteration, i64."""
     builder = lowering.builder
     index = lowering.scalar(loop.regions[0].arguments[0])

@@ -30,6 +30,7 @@ from triton_porting_kit.compiler.loops.matmul.register_blocking import (
 )
 from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch, steps_between
+from triton_porting_kit.compiler.loops.matmul.tile_prefetch import Beside, nothing
 from triton_porting_kit.compiler.loops.matmul.vector_kernels import RegisterBlock
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
@@ -71,6 +72,7 @@ class Multiplication:
     fetch: Fetch | None = None
     epilogue: Epilogue | None = None
     initial: Tensor | None = None
+    beside: Beside = nothing
 
     def emit(self, batch: Sequence[Value] = ()) -> None:
         """Emit the loops, for these `batch` indices."""
@@ -93,6 +95,7 @@ class Multiplication:
         builder, n, tile = self.lowering.builder, self.c.shape[-1], self._tile(region.block)
         with _loop(builder, region.rows) as rows:
             at = Place(region, rows.induction, strip.column)
+            self.beside(at)
             c_row = builder.address(
                 strip.sums, [at.column, builder.mul(at.row, builder.i64(n))], self.c.element
             )
