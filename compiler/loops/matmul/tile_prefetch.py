@@ -92,9 +92,8 @@ def tiles_ahead(
         call = at.number(builder)
         if outer:
             _around(builder, outer, builder.add(before, call), calls * ITERATIONS)
-        if kept is not None:
-            for tile in right:
-                builder.if_else(kept.known, lambda: [], lambda tile=tile: _share(builder, tile, call, calls))
+        if right and kept is not None:
+            builder.if_else(kept.known, lambda: [], lambda: _share(builder, right, call, calls))
 
     return emit
 
@@ -114,12 +113,13 @@ def _around(builder: LoopBuilder, tiles: Sequence[_Tile], call: Value, calls: in
         builder.if_else(builder.compare("ult", first, builder.i64(lines)), some)
 
 
-def _share(builder: LoopBuilder, tile: _Tile, call: Value, calls: int) -> list[Value]:
-    """Prefetch the share of a tile that is for call number `call`."""
-    each = -(-tile.lines // calls)
-    first = builder.mul(call, builder.i64(each))
-    with builder.loop(first, builder.add(first, builder.i64(each)), builder.i64(1)) as lines:
-        tile.prefetch(builder, lines.induction)
+def _share(builder: LoopBuilder, tiles: Sequence[_Tile], call: Value, calls: int) -> list[Value]:
+    """Prefetch the share of each tile that is for call number `call`."""
+    for tile in tiles:
+        each = -(-tile.lines // calls)
+        first = builder.mul(call, builder.i64(each))
+        with builder.loop(first, builder.add(first, builder.i64(each)), builder.i64(1)) as lines:
+            tile.prefetch(builder, lines.induction)
     return []
 
 
@@ -171,7 +171,7 @@ def _written(lowering: Lowering, loop: Operation) -> Iterator[_Tile]:
         if strides[1].constant == 1:
             element = types.storage(op.value.type.element)
             start = lowering.builder.address(base, [offset], element)
-            yield from _tile(lowering, *shape, start, strides[0], element, writes=True)
+            yield from _tile(lowering, shape[0], shape[1], start, strides[0], element, writes=True)
 
 
 def _tile(
