@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -169,7 +170,7 @@ def workload_section(results: Results, title: str = "## What models do") -> Iter
 def _reasons(figures: Iterable[Figure]) -> Iterator[str]:
     """Why targets are missed, as far as it is known."""
     missed = [figure.name for figure in figures if figure.met is False]
-    if why := [text for start, text in MISSES.items() if any(name.startswith(start) for name in missed)]:
+    if why := [text for name, text in MISSES.items() if any(re.fullmatch(name, one) for one in missed)]:
         yield "\n".join(("Of those that miss the target:\n", *why, ""))
 
 

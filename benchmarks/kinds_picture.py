@@ -14,8 +14,8 @@ from .rows import EAGER
 NAME = "kinds.svg"
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#7f7f7f")
 SCALE = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
-LEFT, RIGHT, ROW, TOP = 270, 30, 18, 60
-WIDTH = 860
+LEFT, RIGHT, ROW, TOP = 310, 30, 18, 60
+WIDTH = 900
 
 
 def ratios(results: Results) -> dict[str, Figure]:
@@ -57,9 +57,9 @@ def _x(ratio: float) -> float:
 
 def _legend(names: list[str]) -> Iterator[str]:
     lengths = [len(title_of(name)) for name in names]
-    start = min(LEFT, WIDTH - sum(25 + 7 * length for length in lengths))
+    start = min(LEFT, WIDTH - sum(35 + 7 * length for length in lengths))
     for number, (name, colour) in enumerate(zip(names, COLOURS, strict=False)):
-        x = start + sum(25 + 7 * length for length in lengths[:number])
+        x = start + sum(35 + 7 * length for length in lengths[:number])
         yield f'<circle cx="{x}" cy="20" r="5" fill="{colour}"/>'
         yield f'<text x="{x + 10}" y="24">{escape(title_of(name))}</text>'
 

@@ -66,7 +66,7 @@ def checked_call(
     return ours, arrays, operands
 
 
-def measure(row: Row, place: Any, roof: Roof | None, threads: int, runs: int, quick: bool) -> list[Figure]:
+def measure(row: Row, place: Any, roof: Roof, threads: int, runs: int, quick: bool) -> list[Figure]:
     """The figures of a row. Raises `WrongResult`."""
     ours, arrays, operands = checked_call(row.case, place)
     calls: dict[str, Callable[[], Any]] = {OURS: ours}
@@ -106,9 +106,9 @@ def measure(row: Row, place: Any, roof: Roof | None, threads: int, runs: int, qu
         for peer, found in samples.items()
         if peer != OURS
     ]
-    least = None if roof is None else roof.seconds(row.moved, row.flops, row.dtype)
+    least = roof.seconds(row.moved, row.flops, row.dtype)
     if least is not None:
-        limit = "arithmetic" if row.flops and least > row.moved / roof.bandwidth(row.moved) else "bandwidth"  # type: ignore[union-attr]
+        limit = "arithmetic" if row.flops and least > row.moved / roof.bandwidth(row.moved) else "bandwidth"
         figures.append(
             measured(
                 least / mine.median,

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.compiler.permissions import matrix_registers
+from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.toolchain import llvm
 
-CHAINS = 16
-"""Multiply-adds in flight: more than any core has latency times units for."""
+CHAINS = 12
+"""Multiply-adds in flight: more than a core has latency times units for, and with their operands in 16 registers."""
 PROBE_RUNS = 12
 PROBE_SECONDS = 5e-3
 MOST_SHARES = 16
@@ -48,7 +48,7 @@ class Peak:
 
 def _peaks() -> dict[str, Peak]:
     """The best multiply-add of each type that this machine has, as far as they are written down here."""
-    features = llvm.host_features()
+    features = CpuTarget.host().features
     lanes = _lanes()
     vector = f"<{lanes} x float>"
     fma = f"@llvm.fma.v{lanes}f32"
@@ -72,14 +72,13 @@ def _peaks() -> dict[str, Peak]:
             operations,
         )
 
-    tiles = bool(features.get("amx-tile")) and matrix_registers()
-    if tiles and features.get("amx-bf16"):
+    if "amx-bf16" in features:
         found["bfloat16"] = _tile_peak("tdpbf16ps", 2)
-    elif features.get("avx512bf16"):
+    elif "avx512bf16" in features:
         found["bfloat16"] = assembly("vdpbf16ps", "float", 64)
-    if tiles and features.get("amx-int8"):
+    if "amx-int8" in features:
         found["int8"] = _tile_peak("tdpbssd", 4)
-    elif features.get("avx512vnni"):
+    elif "avx512vnni" in features:
         found["int8"] = assembly("vpdpbusd", "i32", 128)
     return found
 
@@ -103,8 +102,8 @@ def _tile_peak(instruction: str, count: int) -> Peak:
 
 def _lanes() -> int:
     """float32 elements of the widest vector."""
-    features = llvm.host_features()
-    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
+    features = CpuTarget.host().features
+    return 16 if "avx512f" in features else 8 if "avx2" in features else 4
 
 
 def peak_ir(peak: Peak) -> str:
@@ -180,8 +179,7 @@ done:
 
 
 def _compile(ir: str, name: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-    features = ",".join(f"+{name}" for name, there in sorted(llvm.host_features().items()) if there)
-    machine = llvm.target_machine(cpu="", features=features)
+    machine = llvm.target_machine(cpu="", features=CpuTarget.host().feature_string)
     module = llvm.parse(ir, llvm.host_triple())
     linked = llvm.LinkedObject(llvm.emit_object(module, machine), [name])
     function = ctypes.CFUNCTYPE(None, *arguments)(linked.addresses[name])
@@ -271,13 +269,14 @@ class Roof:
 
         Types that are widened before they are multiplied have float32's.
         """
-        dtype = "float32" if dtype == "float16" else dtype
+        known = _peaks()
+        if dtype not in known and dtype in ("float16", "bfloat16"):
+            dtype = "float32"
         if dtype not in self._peaks:
-            self._peaks[dtype] = self._measure_peak(dtype)
+            self._peaks[dtype] = self._measure_peak(known.get(dtype))
         return self._peaks[dtype]
 
-    def _measure_peak(self, dtype: str) -> float | None:
-        peak = _peaks().get(dtype)
+    def _measure_peak(self, peak: Peak | None) -> float | None:
         if peak is None:
             return None
         try:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from .figures import Figure, ratio_of
+from .measure import OURS
+from .rows import EAGER
 
 COMPUTES, MOVES = "arithmetic", "bandwidth"
 PAIR_BAR, COMPUTES_BAR, MOVES_BAR = 1.85, 0.85, 0.9
@@ -19,12 +21,14 @@ Times = dict[tuple[str, int], Figure]
 
 
 def scaling(figures: Iterable[Figure]) -> list[Figure]:
-    """The gains of all kernels with more than one thread, where one was measured as well.
+    """The gains of all kernels with more than one thread, where one was measured as well; torch's of more than two.
 
     Without a roof, nothing is known of a kernel but its times, and it has no figures here.
     """
     figures = [figure for figure in figures if figure.group == "kernels"]
-    ours = {(f.name, f.threads): f for f in figures if f.column == "ours"}
+    ours, theirs = (
+        {(f.name, f.threads): f for f in figures if f.column == column} for column in (OURS, EAGER)
+    )
     roofs = {(f.name, f.threads): f for f in figures if f.column == "of the roof"}
     found = []
     for (name, threads), several in ours.items():
@@ -40,6 +44,9 @@ def scaling(figures: Iterable[Figure]) -> list[Figure]:
             found.append(_beside_roof(gain, ours, roofs, "of what memory gains", MOVES_BAR))
         elif limit == COMPUTES and threads > 2:
             found.append(_beside_roof(gain, ours, roofs, "of what the peak gains", COMPUTES_BAR))
+        if threads > 2 and (name, threads) in theirs and (name, 1) in theirs:
+            peers = (theirs[name, 1], theirs[name, threads])
+            found.append(ratio_of(*peers, "scaling", name, f"{EAGER}, {column}", threads, None))
     return found
 
 

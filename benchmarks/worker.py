@@ -80,8 +80,7 @@ def everything(
 
     for row in reduced_rows() if reduced else rows():
         if wanted(row.name) and (row.quick or not quick):
-            known = None if reduced else roof
-            attempt(row.name, partial(measure, row, place, known, threads, runs, quick))
+            attempt(row.name, partial(measure, row, place, roof, threads, runs, quick))
     if reduced:
         return figures, wrong
     if has_torch():

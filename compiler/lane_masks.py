@@ -20,8 +20,7 @@ import re
 
 _FUNCTION = re.compile(r"^define [^\n]*\{\n(?:[^\s:]+:[^\n]*\n)?(?P<body>.*?)^\}", re.MULTILINE | re.DOTALL)
 _LOGICAL = re.compile(
-    r"^ *%\S+ = (?:(?:and|or(?: disjoint)?|xor) <\d+ x i1> |select [^\n]*, <\d+ x i1> )[^\n]*<i1 [^\n]*$",
-    re.MULTILINE,
+    r" *%\S+ = (?:(?:and|or(?: disjoint)?|xor) <\d+ x i1> |select [^\n]*, <\d+ x i1> )[^\n]*<i1 "
 )
 _CONSTANT = re.compile(r"<(i1 (?:true|false|poison|undef)(?:, i1 (?:true|false|poison|undef))*)>")
 
@@ -47,7 +46,11 @@ def _without_constants(function: re.Match[str], masks: dict[str, str]) -> str:
         used[masks.setdefault(lanes, f"tpk.mask.{len(masks)}")] = lanes.count("i1")
         return "%" + masks[lanes]
 
-    body = _LOGICAL.sub(lambda line: _CONSTANT.sub(name, line[0]), function["body"])
+    # Looking for a word in each line is much faster than for the expression in all of the text.
+    body = "\n".join(
+        _CONSTANT.sub(name, line) if "<i1 " in line and _LOGICAL.match(line) else line
+        for line in function["body"].split("\n")
+    )
     loads = "".join(
         f"  %{mask}.bytes = load volatile <{lanes} x i8>, ptr @{mask}, align 1\n"
         f"  %{mask} = icmp ne <{lanes} x i8> %{mask}.bytes, zeroinitializer\n"

@@ -6,10 +6,9 @@ import re
 import struct
 from typing import Any
 
-from triton_porting_kit.compiler.dialect import Op, npu, operations
+from triton_porting_kit.compiler.dialect import TRAITS, Op, npu, operations
 from triton_porting_kit.compiler.loops.arithmetic import minifloats
-from triton_porting_kit.compiler.loops.arithmetic.elementwise import CMPI, Entry
-from triton_porting_kit.compiler.loops.arithmetic.library import OPERATIONS
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import CMPI, OPERATIONS, Entry
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
@@ -75,6 +74,13 @@ def _elementwise(entry: Entry) -> Handler:
                 lowering.define(definition, tensor)
 
     return handle
+
+
+def _function(lowering: Lowering, operation: Operation) -> None:
+    """A mathematical function, of a table that few kernels need."""
+    from triton_porting_kit.compiler.loops.arithmetic import library
+
+    _elementwise(library.OPERATIONS[operation.name])(lowering, operation)
 
 
 def _exclusive_or(lowering: Lowering, operation: Operation) -> None:
@@ -353,6 +359,8 @@ _DIALECT: dict[type[Op[Any]], Handler] = {
 }
 
 HANDLERS: dict[str, Handler] = {
+    **{name: _function for name in TRAITS if name.startswith("math.")},
+    operations.Function.OPERATION_NAME: _function,
     **{name: _elementwise(entry) for name, entry in OPERATIONS.items()},
     **_UPSTREAM,
     **{cls.OPERATION_NAME: handler for cls, handler in _DIALECT.items()},

@@ -18,7 +18,6 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.compiler.loops.ir.program import Block, Program, read_program, walk
-from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import non_temporal
@@ -28,11 +27,14 @@ from triton_porting_kit.compiler.loops.state import ATOMIC, LOADS, WRITES, Grid,
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import SourceLocation
+from triton_porting_kit.on_demand import function
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.npu.core import Window
 
 _TELLS = having(Trait.TELLS)
+
+_source_lines = function("compiler.loops.ir.source_lines", "SourceLines")
 
 
 class LoopsResult(NamedTuple):
@@ -96,7 +98,7 @@ def lower_to_loops(
     if window is not None:
         _begin_on_chip(lowering, window, (begin, end))
     lowering.work_items, builder.marks_points = work_items, work_items > 1
-    lowering.source_lines = SourceLines(builder) if with_places else None
+    lowering.source_lines = _source_lines(builder) if with_places else None
     # Only a kernel that accesses memory can crash.
     notes_program = notes_program and any(op.name in LOADS or op.name in WRITES for op in walk(program.body))
     note = lowering.scratch.keep(types.byte_size("i64")) if notes_program else None
@@ -226,6 +228,8 @@ def _read_arguments(
             lowering.part(Origins)[value.name] = value
             pointers.append(offset)
             named.append((name, value))
+            if lowering.target.has_flat_memory and not lowering.target.masks_gathers:
+                builder.readable = args  # the block holds a pointer at least
     if check_memory:
         from triton_porting_kit.compiler.loops.memory.checking import BOUNDS_ALIGNMENT, Checks
 

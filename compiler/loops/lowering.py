@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from triton_porting_kit.compiler.loops.arithmetic.mode import Mode
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -23,7 +23,6 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation, last_user, walk
 from triton_porting_kit.compiler.loops.ir.source_comments import SourceComments
-from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.state import (
     DEFERRED,
@@ -49,6 +48,9 @@ from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, P
 from triton_porting_kit.compiler.loops.tiles.transposed import gathers_for_all, lies_across
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
+
+if TYPE_CHECKING:
+    from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
 
 DEEPEST = 100
 """A tensor with a longer chain of operands is kept in scratch, which bounds the recursion of evaluation."""
@@ -78,12 +80,10 @@ class Lowering:
         self.scratch = Scratch(builder, scratch)
         self.reclaim, self.work_items = RECLAIM, 1  # loops over points of a tile are for so many (see `simt`)
         self.source_comments = SourceComments()
-        self.source_lines: SourceLines | None = None
-        """The source lines of the kernel, if they are recorded."""
+        self.source_lines: SourceLines | None = None  # of the kernel, if they are recorded
         self.scalars: dict[Def, Value] = {}
         self.tensors: dict[Def, Tensor] = {}
-        self.checks: AccessChecks | None = None
-        """Set in checked mode."""
+        self.checks: AccessChecks | None = None  # set in checked mode
         self.uses = Uses()
         self.fused: FusedStores | None = None
         """While a store is lowered: the loop-carried values that its loop computes for the next iteration."""
@@ -276,7 +276,7 @@ class Lowering:
         before, self._filled = self._filled, tensor
         widest = max(types.byte_size(part.element) for part in (tensor, *closure([tensor])))
         lanes = max(self.target.lanes, self.target.vector_bytes // widest)
-        lanes = run_width(self.builder, tensor.shape, [tensor], lanes, scalars=False)
+        lanes = min(run_width(self.builder, tensor.shape, [tensor], lanes, scalars=False), buffer.most_lanes)
         anywhere = all(buffer.joins(dimension) is not None for dimension in range(len(tensor.shape) - 1))
         wanted = changes_where(tensor, buffer)
         self.tile(operation, tensor.shape, [tensor], body, lanes=lanes, anywhere=anywhere, wanted=wanted)

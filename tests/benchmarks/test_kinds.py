@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.figures import Figure, Results
 from benchmarks.kinds import Kind, file_of, host_kind, kind_of, read_kinds, reported_vendor, title_of
-from benchmarks.kinds_picture import COLOURS, picture
+from benchmarks.kinds_picture import COLOURS, WIDTH, picture
 from benchmarks.run import opening
 from triton_porting_kit.compiler import CpuTarget
 
@@ -92,5 +92,5 @@ def test_the_picture_has_a_dot_for_each_kernel_and_kind() -> None:
         ("matmul: 500", COLOURS[1]),
     ]
     places = [float(dot.get("cx", "")) for dot in dots]
-    assert places[1] < places[0] < places[2] < 860
+    assert places[1] < places[0] < places[2] < WIDTH
     assert [dot.get("fill") == "white" for dot in dots] == [False, True, False]

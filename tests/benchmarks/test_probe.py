@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from benchmarks import probe
@@ -41,3 +43,13 @@ def test_the_slower_of_both_limits() -> None:
     assert roof.seconds(1000, 5000, "float32") == pytest.approx(5e-6)
     assert roof.seconds(9000, 5000, "float32") == pytest.approx(9e-6)
     assert roof.seconds(1000, 5000, "bfloat16") is None
+
+
+def test_the_roof_is_that_of_the_features_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPK_CPU_WITHOUT", "avx512,amx")
+    assert not re.search(
+        r"<16 x (float|i32)>|x86_amx", "".join(probe.peak_ir(p) for p in probe._peaks().values())
+    )
+    roof = Roof(1)
+    assert roof.peak("bfloat16") == roof.peak("float32")  # widened
+    assert roof.peak("int8") is None

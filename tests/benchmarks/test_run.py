@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.figures import Figure
@@ -35,6 +37,11 @@ def test_what_computes_gains_beside_the_peak_and_two_threads_beside_one() -> Non
     assert (beside.column, beside.bar, beside.met) == ("of what the peak gains", 0.85, True)
     assert beside.value == pytest.approx(8 / 8.8)
     assert scaling([*times[:2], figure("other", 2, 1.0)]) == []  # without a roof
+    peers = [
+        replace(figure("matmul", count, value), column="torch") for count, value in ((1, 9.0), (16, 1.5))
+    ]
+    peer = scaling([*times, *roofs, *peers])[-1]
+    assert (peer.column, peer.value, peer.bar) == ("torch, 1 thread / 16 threads", 6.0, None)
 
 
 def test_what_moves_gains_beside_memory_and_no_more_than_threads() -> None:

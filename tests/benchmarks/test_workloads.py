@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from test_document import ABOUT
 
 torch = pytest.importorskip("torch")
 
 from benchmarks.document import document  # noqa: E402
+from benchmarks.document_texts import MISSES  # noqa: E402
 from benchmarks.figures import Figure, Results  # noqa: E402
 from benchmarks.inductor_worker import WrongResult, check  # noqa: E402
-from benchmarks.rows import BEST, WORKLOADS_BAR  # noqa: E402
+from benchmarks.rows import BEST, WORKLOADS_BAR, reduced_rows, rows  # noqa: E402
 from benchmarks.run import mean_of_workloads, with_mean  # noqa: E402
 from benchmarks.workloads.measure import measure  # noqa: E402
 from benchmarks.workloads.table import workloads  # noqa: E402
@@ -25,6 +28,12 @@ def best(name: str, value: float, threads: int = 1, column: str = BEST) -> Figur
 
 def test_names_are_unique() -> None:
     assert len({workload.name for workload in workloads()}) == len(workloads())
+
+
+@pytest.mark.parametrize("name", MISSES)
+def test_reasons_are_those_of_something_measured(name: str) -> None:
+    measured = [one.name for one in (*rows(), *reduced_rows(), *workloads())]
+    assert any(re.fullmatch(name, one) for one in measured)
 
 
 @pytest.mark.parametrize("workload", QUICK, ids=lambda workload: workload.name)

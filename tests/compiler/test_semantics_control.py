@@ -124,6 +124,45 @@ def test_carried_values_read_each_other_transposed_and_reduced(n: int) -> None:
 
 
 @triton.jit
+def circles_kernel(X, O, n, WAY: tl.constexpr, N: tl.constexpr):
+    """Each new value reads two or three of the old ones, so that more than one has to be set aside."""
+    i = tl.arange(0, N)
+    a, b, c = tl.load(X + i), tl.load(X + N + i), tl.load(X + 2 * N + i)
+    d = a - c
+    for _ in range(n):
+        s = (b | c) - c
+        if WAY == "three":
+            a, b, c = s * 3, s, s ^ a
+        elif WAY == "pairs":
+            a, b, c, d = b + 1, a * 3, d ^ 5, c - d
+        else:
+            a, b, c, d = s - d, s ^ a, d + b, a | b
+    tl.store(O + i, a)
+    tl.store(O + N + i, b)
+    tl.store(O + 2 * N + i, c)
+    tl.store(O + 3 * N + i, d)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+@pytest.mark.parametrize("way", ["three", "pairs", "all"])
+def test_carried_values_read_each_other_in_circles(way: str, n: int) -> None:
+    x = integers(3, 64)
+    out = empty((4, 64), "i32")
+    circles_kernel[(1,)](put(x, "i32"), out, n, WAY=way, N=64)
+    a, b, c = x
+    d = a - c
+    for _ in range(n):
+        s = (b | c) - c
+        if way == "three":
+            a, b, c = s * 3, s, s ^ a
+        elif way == "pairs":
+            a, b, c, d = b + 1, a * 3, d ^ 5, c - d
+        else:
+            a, b, c, d = s - d, s ^ a, d + b, a | b
+    assert_same(get(out), np.stack([a, b, c, d]))
+
+
+@triton.jit
 def dear_values_kernel(X, O, n, N: tl.constexpr):
     """What is carried is dear, and used through broadcasts: it needs scratch of its own in the loop's last line."""
     i = tl.arange(0, N)

@@ -14,6 +14,8 @@ import triton.language as tl
 from running import KINDS, Array, assert_same, empty, get, put
 from test_semantics_dots import check, operand
 
+from triton_porting_kit.compiler import CpuTarget
+
 #: Inputs, accumulator: multiplied in pairs, in quads, one by one as they lie, and one by one converted.
 TYPES = [("bf16", "fp32"), ("i8", "i32"), ("fp32", "fp32"), ("fp16", "fp32")]
 TYPE_IDS = [kind for kind, _ in TYPES]
@@ -256,3 +258,28 @@ def test_windows_along_a_row(by: int) -> None:
     for t in range(iterations):
         total += a[:, t * by :][:, :s].astype(np.int64) @ b[t * s :][:s].astype(np.int64)
     assert_same(get(out), total.astype(np.int32))
+
+
+@triton.jit
+def runs_kernel(A, C, count, N: tl.constexpr):
+    m, n = tl.arange(0, 16)[:, None], tl.arange(0, N)[None, :]
+    total = tl.zeros((16, N), tl.float32)
+    for i in range(count):
+        right = (n // 64 + i).to(tl.float32)
+        total = tl.dot(tl.load(A + m * count + i), right, total, input_precision="ieee")
+    tl.store(C + m * N + n, total)
+
+
+@pytest.mark.parametrize("without", ["", "-avx512f"])
+def test_one_row_of_many_equal_elements(without: str) -> None:
+    """Several vectors of them are written at a time, but not to two strips."""
+    count, n = 5, 128
+    a = np.random.default_rng(0).integers(-9, 9, (16, count)).astype(np.float32)
+    out = empty((16, n), KINDS["fp32"])
+    host = CpuTarget.host()
+    options = (
+        {"cpu_features": host.with_features(without).feature_string} if "avx512f" in host.features else {}
+    )
+    runs_kernel[(1,)](put(a, KINDS["fp32"]), out, count, N=n, **options)
+    right = np.arange(n)[None, :] // 64 + np.arange(count)[:, None]
+    np.testing.assert_array_equal(get(out), a @ right.astype(np.float32))

@@ -30,7 +30,11 @@ from triton_porting_kit.compiler.loops.tiles import lane_memory
 
 ELEMENTS = ("i1", "i8", "i16", "i32", "i64", "f16", "f32", "f64", "!llvm.ptr")
 LANES = (1, 2, 4, 8, 16, 32, 64)
-OPERATIONS = ("load-zero", "load-scalar", "load-tile", "store", "gather-scalar", "gather-tile", "scatter")
+OPERATIONS = (
+    "load-zero", "load-scalar", "load-tile", "store", "gather-scalar", "gather-tile", "gather_all-scalar",
+    "gather_all-tile", "scatter",
+)  # fmt: skip
+"""What is done, and what fills the other lanes; `gather_all` loads in all of them, from memory that may be read."""
 FIELDS = ("array", "values", "lanes", "fills", "offsets", "row", "bound")
 """Of the argument block: pointers, then two i64; the mask's scalar is whether the row is 0."""
 
@@ -233,7 +237,7 @@ def module(group: list[Case]) -> str:
 
 def _body(case: Case) -> list[str]:
     builder = LoopBuilder()
-    block = Value("%args", "!llvm.ptr", 0)
+    builder.readable = block = Value("%args", "!llvm.ptr", 0)
     arguments = {}
     for at, name in enumerate(FIELDS):
         place = builder.address(block, [builder.i64(8 * at)], "i8")
@@ -252,7 +256,7 @@ def _access(case: Case, builder: LoopBuilder, arguments: dict[str, Value], mask:
     unit = types.storage(element)
     floor = builder.level
     array = builder.address(arguments["array"], [builder.mul(row, builder.i64(lanes))], unit)
-    if operation in ("gather", "scatter"):
+    if operation.startswith("gather") or operation == "scatter":
         offsets = lane_memory.read(builder, arguments["offsets"], "i64", lanes, floor=floor)
         array = lane_memory.pointers_at(builder, array, offsets, unit)
     if operation in ("store", "scatter"):
@@ -270,7 +274,10 @@ def _access(case: Case, builder: LoopBuilder, arguments: dict[str, Value], mask:
     if operation == "load":
         value = lane_memory.read(builder, array, element, lanes, floor=floor, mask=mask, fill=fill)
     else:
-        value = lane_memory.gather(builder, array, element, floor=floor, mask=mask, fill=fill)
+        branches = operation != "gather_all"
+        value = lane_memory.gather(
+            builder, array, element, floor=floor, mask=mask, fill=fill, branches=branches
+        )
     lane_memory.write(builder, arguments["values"], value)
 
 

@@ -144,28 +144,26 @@ def cos(x: Lanes) -> Lanes:
 # --- exponentials, and functions based on them ---------------------------------------------------
 
 
-def exp(x: Lanes, has_scalef: bool, *, moderate: bool = False) -> Lanes:
-    return Lanes(x.builder, functions.exp(x.builder, x.value, has_scalef, moderate=moderate))
+def exp(x: Lanes, has_scalef: bool, *, moderate: bool = False, no_positive: bool = False) -> Lanes:
+    value = functions.exp(x.builder, x.value, has_scalef, moderate=moderate, no_positive=no_positive)
+    return Lanes(x.builder, value)
 
 
-def exp2(x: Lanes, has_scalef: bool) -> Lanes:
-    return Lanes(x.builder, functions.exp2(x.builder, x.value, has_scalef))
+def exp2(x: Lanes, has_scalef: bool, *, no_positive: bool = False) -> Lanes:
+    return Lanes(x.builder, functions.exp2(x.builder, x.value, has_scalef, no_positive=no_positive))
 
 
 def exp10(x: Lanes, has_scalef: bool) -> Lanes:
     high, low = _parts(math.log10(2), 16)
     builder = x.builder
 
-    def factors(value: Value) -> tuple[Value, Value]:
-        power = Lanes(builder, value)
-        exponent = (power * (1 / math.log10(2))).unary("math.roundeven")
+    def small(value: Value, whole: Value, unit: float) -> Value:
+        power, exponent = Lanes(builder, value), Lanes(builder, whole)
         rest = exponent.fma(-low, exponent.fma(-high, power))
-        return exponent.value, functions.exp_of_small(builder, (rest * math.log(10)).value)
+        return functions.exp_of_small(builder, (rest * math.log(10)).value, unit)
 
-    result = functions.exponential(
-        builder, x.value, factors, lowest=-45.2, highest=38.7, has_scalef=has_scalef
-    )
-    return Lanes(builder, result)
+    octaves = 1 / math.log10(2)
+    return Lanes(builder, functions.exponential(builder, x.value, small, octaves, -45.2, 38.7, has_scalef))
 
 
 def tanh(x: Lanes, has_scalef: bool) -> Lanes:

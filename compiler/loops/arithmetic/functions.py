@@ -33,6 +33,15 @@ _EXP2 = (
     1.0,
 )
 
+_INTEGERS = 3.0 * 2**22
+"""From this number on, to the next power of two, floats are integers; the lowest 22 bits of its own pattern are 0."""
+_BIAS = 127
+"""What the exponent of a float is stored with."""
+_VANISHING = -150.9
+"""A power of two below 2^-150, so that it is rounded to 0, and whose exponent is not in the middle of two integers."""
+_LIFT = 24
+"""The exponents of results that are not above 1 are that much larger while they are computed: so all are normal."""
+
 _SCALEF_LANES = 16
 _ROUNDING_AS_SET = 4
 """The operand of AVX-512 instructions that means: use the current rounding mode."""
@@ -52,35 +61,45 @@ def _compare(builder: LoopBuilder, predicate: str, a: Value, b: Value) -> Value:
     return builder.pure(f"arith.cmpf {predicate}, {a.name}, {b.name} : {a.type}", type, (a, b))
 
 
-def exp(builder: LoopBuilder, x: Value, has_scalef: bool, *, moderate: bool = False) -> Value:
-    """e**x, within 1 ulp; 0 below -104, infinity above 88.73, NaN kept. `moderate`: |x| is at most 80."""
+def exp(
+    builder: LoopBuilder,
+    x: Value,
+    has_scalef: bool,
+    *,
+    moderate: bool = False,
+    no_positive: bool = False,
+) -> Value:
+    """e**x, within 1 ulp; 0 below -104, infinity above 88.73, NaN kept.
 
-    def factors(x: Value) -> tuple[Value, Value]:
-        exponent = _rounded_octaves(builder, x, has_scalef)
-        r = _fma(builder, exponent, builder.constant(-_LN2_HIGH, x.type), x)
-        r = _fma(builder, exponent, builder.constant(-_LN2_LOW, x.type), r)
-        return exponent, exp_of_small(builder, r)
+    `moderate`: |x| is at most 80. `no_positive`: x is not above 0.
+    """
 
-    if moderate:
-        return _scale(builder, *factors(x), has_scalef)
-    return exponential(builder, x, factors, lowest=-103.98, highest=89.0, has_scalef=has_scalef)
+    def small(x: Value, whole: Value, unit: float) -> Value:
+        r = _fma(builder, whole, builder.constant(-_LN2_HIGH, x.type), x)
+        r = _fma(builder, whole, builder.constant(-_LN2_LOW, x.type), r)
+        return exp_of_small(builder, r, unit)
+
+    octaves = math.log2(math.e)
+    if not moderate:
+        return exponential(builder, x, small, octaves, -103.98, 89.0, has_scalef, no_positive=no_positive)
+    if _scales(x, has_scalef):
+        whole = _whole(builder, x, octaves)
+        return _scaled(builder, small(x, whole, 1.0), whole)
+    return _by_one_factor(builder, x, small, octaves, 0)
 
 
-def exp2(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
-    """2**x, within 1 ulp; 0 below -150, infinity from 128, NaN kept."""
+def exp2(builder: LoopBuilder, x: Value, has_scalef: bool, *, no_positive: bool = False) -> Value:
+    """2**x, within 1 ulp; 0 below -150, infinity from 128, NaN kept. `no_positive`: x is not above 0."""
     if _scales(x, has_scalef):
         r = _reduced(builder, x)  # 0 for infinity
-        power = _scale(
-            builder, builder.binary("arith.subf", x, r), _polynomial(builder, r, _EXP2), has_scalef
-        )
+        power = _scaled(builder, _polynomial(builder, r, _EXP2), builder.binary("arith.subf", x, r))
         stays = _compare(builder, "uge", x, builder.constant(-150.0, x.type))
         return builder.select(stays, power, builder.constant(0.0, x.type))
 
-    def factors(x: Value) -> tuple[Value, Value]:
-        exponent = _round(builder, x)
-        return exponent, _polynomial(builder, builder.binary("arith.subf", x, exponent), _EXP2)
+    def small(x: Value, whole: Value, unit: float) -> Value:
+        return _polynomial(builder, builder.binary("arith.subf", x, whole), _EXP2, unit)
 
-    return exponential(builder, x, factors, lowest=-150.0, highest=128.0, has_scalef=has_scalef)
+    return exponential(builder, x, small, 1.0, -150.0, 128.0, has_scalef, no_positive=no_positive)
 
 
 def _reduced(builder: LoopBuilder, x: Value) -> Value:
@@ -95,57 +114,120 @@ def _reduced(builder: LoopBuilder, x: Value) -> Value:
     )
 
 
-def _round(builder: LoopBuilder, x: Value) -> Value:
-    return builder.pure(f"math.roundeven {x.name} : {x.type}", x.type, (x,))
+def _shifted(builder: LoopBuilder, x: Value, octaves: float, offset: int, unit: int = 1) -> Value:
+    """x * octaves + offset * unit, rounded to a multiple of `unit`, 1 or 2, for products below 2^21.
+
+    The lowest 9 bits of the float hold the quotient by `unit`. From 2^23 on, floats are integers, and from 2^24 on even
+    ones: so it takes one operation, and to take the large number off again takes another.
+    """
+    large = builder.constant((_INTEGERS + offset) * unit, x.type)
+    if octaves == 1:
+        return builder.binary("arith.addf", x, large)
+    return _fma(builder, x, builder.constant(octaves, x.type), large)
 
 
-def _rounded_octaves(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
-    """x / log(2), rounded to an integer where |x| < 2^21."""
-    octaves = builder.constant(math.log2(math.e), x.type)
-    if not _scales(x, has_scalef):
-        return _round(builder, builder.binary("arith.mulf", x, octaves))
-    # Behind this number, floats are integers: two operations, where a product and its rounding take three.
-    large = builder.constant(3.0 * 2**22, x.type)
-    return builder.binary("arith.subf", _fma(builder, x, octaves, large), large)
+def _whole(builder: LoopBuilder, x: Value, octaves: float) -> Value:
+    """x * octaves, rounded to an integer where that is below 2^21."""
+    return _unshifted(builder, _shifted(builder, x, octaves, 0), 0)
 
 
-def _polynomial(builder: LoopBuilder, x: Value, coefficients: tuple[float, ...]) -> Value:
-    """Evaluate a polynomial; the coefficient of the highest power comes first."""
-    value = builder.constant(coefficients[0], x.type)
+def _unshifted(builder: LoopBuilder, shifted: Value, offset: int) -> Value:
+    return builder.binary("arith.subf", shifted, builder.constant(_INTEGERS + offset, shifted.type))
+
+
+def _polynomial(builder: LoopBuilder, x: Value, coefficients: tuple[float, ...], unit: float = 1.0) -> Value:
+    """Evaluate a polynomial times `unit`; the coefficient of the highest power comes first."""
+    value = builder.constant(coefficients[0] * unit, x.type)
     for coefficient in coefficients[1:]:
-        value = _fma(builder, value, x, builder.constant(coefficient, x.type))
+        value = _fma(builder, value, x, builder.constant(coefficient * unit, x.type))
     return value
+
+
+Small = Callable[[Value, Value, float], Value]
+"""``small(x, n, unit)`` is b**x / 2**n * unit, where that is about `unit`, a power of two."""
 
 
 def exponential(
     builder: LoopBuilder,
     x: Value,
-    factors: Callable[[Value], tuple[Value, Value]],
-    *,
+    small: Small,
+    octaves: float,
     lowest: float,
     highest: float,
     has_scalef: bool,
+    *,
+    no_positive: bool = False,
 ) -> Value:
-    """b**x. `factors` returns an integer n and an m of about 1 with b**x = 2**n m.
+    """b**x = 2**(octaves x), of which `small` computes what is left without a power of two.
 
-    The result is 0 below `lowest`. From `highest` on it is the result at `highest`, which is infinite.
+    The result is 0 from `lowest`, or a little below, on. From `highest` on it is the result at `highest`, which is
+    infinite. `no_positive`: x is not above 0.
     """
-    lower, upper, zero = (builder.constant(value, x.type) for value in (lowest, highest, 0.0))
     # Scaling down to a denormal is slow on many CPUs, and masked lanes of a softmax hold -infinity.
     if _scales(x, has_scalef):
         # The select becomes a mask, which costs nothing: lanes with result 0 are not scaled, whatever they hold.
-        stays = _compare(builder, "uge", x, lower)
-        x = builder.select(_compare(builder, "ogt", x, upper), upper, x)
-        return builder.select(stays, _scale(builder, *factors(x), has_scalef), zero)
-    vanishes = _compare(builder, "olt", x, lower)
-    x = builder.select(vanishes, zero, x)
-    x = builder.select(_compare(builder, "ogt", x, upper), upper, x)
-    return builder.select(vanishes, zero, _scale(builder, *factors(x), has_scalef))
+        stays = _compare(builder, "uge", x, builder.constant(lowest, x.type))
+        if not no_positive:
+            x = _at_most(builder, x, highest)
+        whole = _whole(builder, x, octaves)
+        power = _scaled(builder, small(x, whole, 1.0), whole)
+        return builder.select(stays, power, builder.constant(0.0, x.type))
+    # So small that one of the factors below is 0: then nothing denormal occurs.
+    least = builder.constant(_VANISHING / octaves, x.type)
+    x = builder.select(_compare(builder, "olt", x, least), least, x)
+    if no_positive:
+        return _by_one_factor(builder, x, small, octaves, _LIFT)
+    x = _at_most(builder, x, highest)
+    return _by_two_factors(builder, x, small, octaves)
 
 
-def exp_of_small(builder: LoopBuilder, r: Value) -> Value:
-    """e**r for |r| <= log(2)/2."""
-    return _polynomial(builder, r, _EXP)
+def _at_most(builder: LoopBuilder, x: Value, highest: float) -> Value:
+    """The smaller of both; NaN is kept."""
+    upper = builder.constant(highest, x.type)
+    return builder.select(_compare(builder, "ogt", x, upper), upper, x)
+
+
+def _by_one_factor(builder: LoopBuilder, x: Value, small: Small, octaves: float, lift: int) -> Value:
+    """b**x, where 2**(n + lift), with the integer n nearest to `octaves` x, is a normal number or 2**-127, which
+    counts as 0.
+
+    The rest of the power of two is part of the coefficients, so that the result is rounded once, even to a denormal.
+    """
+    shifted = _shifted(builder, x, octaves, _BIAS + lift)
+    value = small(x, _unshifted(builder, shifted, _BIAS + lift), 2.0**-lift)
+    return builder.binary("arith.mulf", value, _power(builder, _pattern(builder, shifted)))
+
+
+def _by_two_factors(builder: LoopBuilder, x: Value, small: Small, octaves: float) -> Value:
+    """b**x, where the integer n nearest to `octaves` x is between -151 and 128; 0 if it is -151.
+
+    The factors are 2**(n - m) and 2**m, where m is the integer nearest to n / 2 + 51, give or take one. So 2**m is
+    between 2**-24 and 2**116, the other one between 2**-126 and 2**14, or 2**-127, which counts as 0, if n is -151.
+    Only the last product rounds, unless n is -150, where the result is 0 or 2**-149.
+    """
+    shifted = _shifted(builder, x, octaves, 2 * _BIAS)
+    half = _shifted(builder, x, octaves, _BIAS + 51, unit=2)
+    value = small(x, _unshifted(builder, shifted, 2 * _BIAS), 1.0)
+    second = _pattern(builder, half)
+    first = builder.binary("arith.subi", _pattern(builder, shifted), second)
+    for factor in (first, second):
+        value = builder.binary("arith.mulf", value, _power(builder, factor))
+    return value
+
+
+def _pattern(builder: LoopBuilder, value: Value) -> Value:
+    return builder.cast("arith.bitcast", value, vector_type("i32", value.lanes))
+
+
+def _power(builder: LoopBuilder, biased: Value) -> Value:
+    """2**n, of the lowest 9 bits of an integer, which hold n + 127."""
+    bits = builder.binary("arith.shli", biased, builder.constant(23, biased.type))
+    return builder.cast("arith.bitcast", bits, vector_type("f32", biased.lanes))
+
+
+def exp_of_small(builder: LoopBuilder, r: Value, unit: float) -> Value:
+    """e**r * unit for |r| <= log(2)/2."""
+    return _polynomial(builder, r, _EXP, unit)
 
 
 def _scales(value: Value, has_scalef: bool) -> bool:
@@ -153,34 +235,16 @@ def _scales(value: Value, has_scalef: bool) -> bool:
     return has_scalef and value.is_vector and value.lanes == _SCALEF_LANES
 
 
-def _scale(builder: LoopBuilder, exponent: Value, value: Value, has_scalef: bool) -> Value:
-    """value * 2**exponent, rounded once even if the result is denormal; -150 <= exponent <= 129.
-
-    With VSCALEFPS, any integral exponent.
-    """
-    if _scales(value, has_scalef):
-        every, as_set = builder.constant(-1, "i16"), builder.constant(_ROUNDING_AS_SET, "i32")
-        type = value.type
-        return builder.pure(
-            f'llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"({value.name}, {exponent.name}, {value.name}, '
-            f"{every.name}, {as_set.name}) : ({type}, {type}, {type}, i16, i32) -> {type}",
-            type,
-            (value, exponent, every, as_set),
-        )
-    integers = vector_type("i32", value.lanes)
-    whole = builder.cast("arith.fptosi", exponent, integers)
-    if has_scalef and value.is_vector:
-        name = f"llvm.ldexp.v{value.lanes}f32.v{value.lanes}i32"
-        text = f'llvm.call_intrinsic "{name}"({value.name}, {whole.name}) : ({value.type}, {integers}) -> {value.type}'
-        return builder.pure(text, value.type, (value, whole))
-    # Two factors, each a power of two that is a normal number: 2**(n/2) and 2**(n - n/2).
-    half = builder.binary("arith.shrsi", whole, builder.constant(1, integers))
-    rest = builder.binary("arith.subi", whole, half)
-    for part in (half, rest):
-        biased = builder.binary("arith.addi", part, builder.constant(127, integers))
-        bits = builder.binary("arith.shli", biased, builder.constant(23, integers))
-        value = builder.binary("arith.mulf", value, builder.cast("arith.bitcast", bits, value.type))
-    return value
+def _scaled(builder: LoopBuilder, value: Value, exponent: Value) -> Value:
+    """value * 2**exponent by AVX-512's VSCALEFPS, rounded once even if the result is denormal."""
+    every, as_set = builder.constant(-1, "i16"), builder.constant(_ROUNDING_AS_SET, "i32")
+    type = value.type
+    return builder.pure(
+        f'llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"({value.name}, {exponent.name}, {value.name}, '
+        f"{every.name}, {as_set.name}) : ({type}, {type}, {type}, i16, i32) -> {type}",
+        type,
+        (value, exponent, every, as_set),
+    )
 
 
 def bf16_to_f32(builder: LoopBuilder, value: Value) -> Value:

@@ -13,6 +13,7 @@ from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.dialect.operations import Function
 from triton_porting_kit.compiler.loops.arithmetic import (
     bit_functions,
+    differences,
     elementary,
     elementwise,
     error_function,
@@ -107,6 +108,18 @@ def _single(function: Callable[..., Lanes], name: str, *, scalef: bool = False) 
     return emit
 
 
+def _power(function: Callable[..., Lanes], name: str) -> Emit:
+    """An exponential, of a number that may be known not to be above 0."""
+    general = _single(function, name, scalef=True)
+    no_positive = _single(functools.partial(function, no_positive=True), name, scalef=True)
+
+    def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
+        chosen = no_positive if differences.never_positive(operation.operands[0]) else general
+        return chosen(builder, mode, operation, values)
+
+    return emit
+
+
 def _circular(function: Callable[[Lanes], Lanes], name: str) -> Emit:
     """Sine or cosine. Large arguments, which are rare, go to the host's routine."""
     routine = _routine(name)
@@ -187,9 +200,10 @@ OPERATIONS: dict[str, Entry] = {
         f"math.{name}": Entry(_single(getattr(elementary, name), name), FUNCTION_COST)
         for name in ("log", "log2", "log10", "log1p", "expm1")
     },
+    "math.tanh": Entry(_single(elementary.tanh, "tanh", scalef=True), FUNCTION_COST),
     **{
-        f"math.{name}": Entry(_single(getattr(elementary, name), name, scalef=True), FUNCTION_COST)
-        for name in ("exp", "exp2", "tanh")
+        f"math.{name}": Entry(_power(getattr(elementary, name), name), FUNCTION_COST)
+        for name in ("exp", "exp2")
     },
     "math.erf": Entry(_single(error_function.erf, "erf", scalef=True), FUNCTION_COST),
     "math.sin": Entry(_circular(elementary.sin, "sin"), FUNCTION_COST),

@@ -132,7 +132,7 @@ def _assign(
     lowering: Lowering, operation: Operation, values: Sequence[Def], buffers: dict[int, Buffer]
 ) -> None:
     """buffers[i] = values[i], as a parallel assignment: nothing is overwritten before it is read."""
-    pending = {}
+    pending, aside = {}, set[int]()
     for index, buffer in buffers.items():
         tensor = lowering.tensor(values[index])
         if not (isinstance(held := tensor.buffer or tensor, Buffer) and held.pointer == buffer.pointer):
@@ -146,9 +146,10 @@ def _assign(
             )
         ]
         if not free:
-            # Every target is still read: copy one value to scratch first.
-            index = next(iter(pending))
+            # Every target is still read: copy a value to scratch first, which then reads none.
+            index = next(index for index in pending if index not in aside)
             pending[index] = _aside(lowering, operation, pending[index])
+            aside.add(index)
             continue
         for index in free:
             lowering.fill(operation, buffers[index], pending.pop(index))

@@ -53,6 +53,8 @@ class LoopBuilder:
         self._tag = ""
         self.marks_points = False
         """Whether loops over points of a tile are marked (see `regions.points_attributes`)."""
+        self.readable: Value | None = None
+        """The address of eight bytes that masked-off lanes may read, if gathers take no mask (`lane_memory.gather`)."""
 
     # --- regions ---------------------------------------------------------------------------------
 
@@ -287,10 +289,8 @@ class LoopBuilder:
         return found._replace(scalar=value)
 
     def extract(self, vector: Value, lane: int) -> Value:
-        element = vector.element
-        return self.pure(
-            f"vector.extract {vector.name}[{lane}] : {element} from {vector.type}", element, (vector,)
-        )
+        text = f"vector.extract {vector.name}[{lane}] : {vector.element} from {vector.type}"
+        return self.pure(text, vector.element, (vector,))
 
     def address(self, base: Value, terms: Sequence[Value], element: str) -> Value:
         """`base` plus a sum of i64 element offsets. Loop-invariant terms are added outside the loops."""

@@ -20,7 +20,7 @@ from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import DEEPEST, Lowering
 from triton_porting_kit.compiler.loops.matmul.products import rounded
-from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, Place
 from triton_porting_kit.compiler.loops.memory import ordered
 from triton_porting_kit.compiler.loops.memory.store_footprint import StoreFootprint
 from triton_porting_kit.compiler.loops.memory.writes import access_of
@@ -40,7 +40,6 @@ class Epilogue:
     chain: Sequence[Operation]
     store: Operation
     access: Access
-    block: Blocking
     room: Value | None
     """A pointer to room for the sums of one register block, with the row pitch of the whole tile.
 
@@ -54,28 +53,28 @@ class Epilogue:
         """i1: whether this iteration may store the sums. It must be the `last` one, and the tile wholly in bounds."""
         return builder.logical_and(last, self.access.plain_condition(builder))
 
-    def place(self, builder: LoopBuilder, row: Value, column: Value) -> tuple[Value, Value]:
-        """The address of the block of sums at `row` and `column`, and the row pitch in elements."""
+    def place(self, builder: LoopBuilder, at: Place) -> tuple[Value, Value]:
+        """The address of a block of sums, and the row pitch in elements."""
         _, width = self.sums.type.shape or ()
         if self.room is not None:
             return self.room, builder.i64(width)
         corner = Evaluation(builder, frozenset({self.access}), {})
-        return self.access.pointer(corner, Point((row, column), -1, 1)), self.access.strides[0]
+        return self.access.pointer(corner, Point((at.row, at.column), -1, 1)), self.access.strides[0]
 
-    def emit(self, lowering: Lowering, stores: Value, row: Value, column: Value) -> None:
-        """If `stores`: apply the chain to the sums in `room`, the block at `row` and `column`, and store the result."""
+    def emit(self, lowering: Lowering, stores: Value, at: Place) -> None:
+        """If `stores`: apply the chain to the sums in `room`, the block there, and store the result."""
         if self.room is None:
             return
 
         def finish() -> list[Value]:
-            self._store(lowering, row, column)
+            self._store(lowering, at)
             return []
 
         lowering.builder.if_else(stores, finish)
         lowering.builder.forget_reads()
 
-    def _store(self, lowering: Lowering, row: Value, column: Value) -> None:
-        builder = lowering.builder
+    def _store(self, lowering: Lowering, at: Place) -> None:
+        builder, (region, row, column) = lowering.builder, at
         _, width = self.sums.type.shape or ()
         assert self.room is not None
         before = builder.add(builder.mul(row, builder.i64(width)), column)
@@ -89,7 +88,7 @@ class Epilogue:
                 place = Point(indices, point.axis, point.width)
                 self.access.write(evaluation, place, evaluation.at(value, place))
 
-            tile_loop(builder, (self.block.rows, self.block.strip), self.block.lanes, body)
+            tile_loop(builder, (region.block.rows, region.block.strip), region.block.lanes, body)
 
     @contextmanager
     def _defined(self, lowering: Lowering, corner: Value) -> Iterator[Tensor]:
@@ -122,7 +121,7 @@ def epilogue(
 
     `flushed`: the product makes no denormal sums.
     """
-    if not _comes_last(lowering, dot):
+    if writes.growing or not _comes_last(lowering, dot):
         return None
     chain: list[Operation] = []
     value, store = sums, _only_user(sums)
@@ -149,12 +148,12 @@ def epilogue(
         return None
     lowering.settle_before(loop)
     access = access_of(lowering, stored)
-    _, width = sums.type.shape or ()
+    height, width = sums.type.shape or ()
     if not chain and access.is_contiguous(1):
-        return Epilogue(sums, chain, store, access, block, None, writes, rounds=False)
-    room = lowering.scratch.allocate((block.rows, width), sums.type.element)
+        return Epilogue(sums, chain, store, access, None, writes, rounds=False)
+    room = lowering.scratch.allocate((block.tallest(height, width), width), sums.type.element)
     rounds = flushed and lowering.target.multiplies_bf16_pairs and _rounds(chain)
-    return Epilogue(sums, chain, store, access, block, room.pointer, writes, rounds)
+    return Epilogue(sums, chain, store, access, room.pointer, writes, rounds)
 
 
 def _rounds(chain: Sequence[Operation]) -> bool:

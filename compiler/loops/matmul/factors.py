@@ -36,6 +36,7 @@ class Strips(Buffer):
         super().__init__(shape, element, pointer)
         self.strides = [strip, 1]
         self.pitch = pitch
+        self.most_lanes = strip
 
     def joins(self, dimension: int) -> Iterable[JoinAt] | None:
         return None
@@ -94,14 +95,22 @@ class Left:
         """Where `Columns` of so many columns are read."""
         return cls(start, builder.i64(1), builder.i64(strip), strip, depth)
 
-    def from_row(self, builder: LoopBuilder, row: Value, element: str) -> Left:
-        """The same from a row on, the first of a block."""
+    def from_row(self, builder: LoopBuilder, row: Value, element: str, count: int) -> Left:
+        """The same from a row on, the first of a block of `count`."""
         element = types.storage(self.raw or element)
         if not self.strip:
             return replace(self, start=builder.address(self.start, [builder.mul(row, self.pitch)], element))
+        if self.strip % count:
+            rows = [builder.add(row, builder.i64(index)) for index in range(count)]
+            starts = tuple(self._in_strip(builder, row, element) for row in rows)
+            return replace(self, start=starts[0], starts=starts)
+        return replace(self, start=self._in_strip(builder, row, element))
+
+    def _in_strip(self, builder: LoopBuilder, row: Value, element: str) -> Value:
+        """Where a row of `Columns` begins."""
         within = builder.binary("arith.remui", row, builder.i64(self.strip))
         strips = builder.mul(builder.sub(row, within), builder.i64(self.depth))
-        return replace(self, start=builder.address(self.start, [strips, within], element))
+        return builder.address(self.start, [strips, within], element)
 
     def rows(self, builder: LoopBuilder, k: Value, count: int, unit: str, element: str) -> list[Value]:
         """The addresses of the first rows at `k` units along K."""

@@ -181,7 +181,7 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
     (m, k), (_, n) = a.shape or (), b.shape or ()
     product = product_for(target, *scaled_factors.elements(dot), (m, n, k), c.element)
     block = product.block(target, m, n, c.element)
-    raw = _raw(lowering, product, a.element, n // block.strip)
+    raw = _raw(lowering, product, a.element, -(-n // block.strip))
     left = scaled_factors.definition(dot)
     in_place = _lies_in_rows(lowering, left, raw or product.element, k)
     table = row_tables.suits(lowering, dot.operands[0], product)
@@ -217,9 +217,9 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
         block,
         iterations,
         left=Rows((m, iterations * depth), held, packed.pointer, pitch),
-        right=Strips((iterations * depth, n), product.unit, room, block.strip, iterations * depth),
+        right=Strips((iterations * depth, n), product.unit, room, block.packed_strip, iterations * depth),
         in_place=in_place,
-        table=RowTable.of(lowering, product, block, iterations, m, k) if table else None,
+        table=RowTable.of(lowering, product, block.tallest(m, n), iterations, m, k) if table else None,
         excess=excess,
         kept=kept,
         epilogue=None

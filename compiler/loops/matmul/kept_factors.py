@@ -56,7 +56,7 @@ def kept_right(
     last = builder.i64(kept.panels - 1)
     number = builder.binary("arith.minui", iteration_number(lowering, loop), last)
     pointer = builder.address(first, [builder.mul(number, builder.i64(size))], "i8")
-    place = Strips((depth, n), product.unit, pointer, block.strip, depth)
+    place = Strips((depth, n), product.unit, pointer, block.packed_strip, depth)
 
     def pack() -> None:
         product.pack_right(lowering, operation, b, place)

@@ -18,6 +18,7 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import amx_kernels
 from triton_porting_kit.compiler.loops.matmul.factors import Columns, Strips, column_strip
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, blocking
+from triton_porting_kit.compiler.loops.matmul.strip_packing import fill_right
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.nests import specialise
@@ -129,7 +130,7 @@ class Elements(VectorProduct):
         tensor = converted(tensor.buffer or tensor, self.unit)
         if place is None:
             return lowering.materialise(tensor, operation)
-        lowering.fill(operation, place, tensor)
+        fill_right(lowering, operation, place, tensor)
         return place
 
     def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:

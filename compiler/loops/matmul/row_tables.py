@@ -9,7 +9,6 @@ are masked, too, it packs its rows and writes the addresses of these, so that mu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import Gather as GatherOp
@@ -20,11 +19,10 @@ from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.products import Product, VectorProduct
-from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.memory import ordered
 from triton_porting_kit.compiler.loops.memory.store_footprint import address
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.explicit import Gather, is_consecutive, run_of_offsets
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather, conjuncts, is_consecutive, run_of_offsets
 from triton_porting_kit.compiler.loops.tiles.runs import Break
 from triton_porting_kit.compiler.loops.tiles.tensors import (
     Buffer,
@@ -34,7 +32,6 @@ from triton_porting_kit.compiler.loops.tiles.tensors import (
     Reindexed,
     Splat,
     Tensor,
-    is_operation,
 )
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk
 
@@ -69,11 +66,11 @@ class RowTable:
 
     @classmethod
     def of(
-        cls, lowering: Lowering, product: Product, block: Blocking, iterations: int, rows: int, k: int
+        cls, lowering: Lowering, product: Product, tallest: int, iterations: int, rows: int, k: int
     ) -> RowTable:
-        """A table for so many iterations, with `k` elements of each row."""
+        """A table for so many iterations, with `k` elements of each row, read in blocks of `tallest` rows at most."""
         # The last block of rows reads the entries of the next one, to prefetch.
-        start = lowering.scratch.allocate((iterations * rows + block.rows,), POINTER).pointer
+        start = lowering.scratch.allocate((iterations * rows + tallest,), POINTER).pointer
         zeros = lowering.scratch.keep_cleared(k * types.byte_size(product.element))
         return cls(start, zeros, rows, k // product.count)
 
@@ -176,7 +173,7 @@ def _conditions(builder: LoopBuilder, a: Tensor) -> list[Tensor] | None:
         return run is not None and run.step == 0 and not evaluation.breaks(run)
 
     run = run_of_offsets(evaluation, along, a.offsets)
-    columns = [part for part in _parts(a.mask) if not is_uniform(part, along)]
+    columns = [part for part in conjuncts(a.mask) if not is_uniform(part, along)]
     breaks = [] if run is None else evaluation.breaks(run)
     suited = (
         run is not None
@@ -207,12 +204,3 @@ def _fills_with_zeros(a: Gather) -> bool:
         return True
     fill = a.other.value.constant if isinstance(a.other, Splat) else None
     return fill == 0 and math.copysign(1, fill) == 1
-
-
-def _parts(mask: Tensor | None) -> Sequence[Tensor]:
-    """What a mask is the conjunction of."""
-    if mask is None:
-        return ()
-    if mask.buffer is None and is_operation(mask, "arith.andi"):
-        return [part for operand in mask.operands for part in _parts(operand)]
-    return (mask,)

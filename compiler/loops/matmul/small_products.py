@@ -15,7 +15,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.products import Elements, Product
-from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, Place
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch
 from triton_porting_kit.compiler.loops.memory.row_prefetch import step_between
 from triton_porting_kit.compiler.loops.tiles import lane_memory
@@ -70,14 +70,12 @@ def next_tiles(
     if not tiles:
         return None
     (m, n, k), steps = shape, LINE // types.byte_size(factors[0][1].element)
-    downs, times = m // block.rows, -(-k // steps)
-    calls = downs * (n // block.strip) * times
+    last, times = block.regions(m, n)[-1], -(-k // steps)
+    calls = (last.before + last.blocks) * times
 
-    def fetch(row: Value, column: Value, k: Value, left: Left, along: Value) -> None:
-        number = builder.binary("arith.divui", column, builder.i64(block.strip))
-        for index, count, size in ((row, downs, block.rows), (k, times, steps)):
-            within = builder.binary("arith.divui", index, builder.i64(size))
-            number = builder.add(builder.mul(number, builder.i64(count)), within)
+    def fetch(at: Place, k: Value, left: Left, along: Value) -> None:
+        time = builder.binary("arith.divui", k, builder.i64(steps))
+        number = builder.add(builder.mul(at.number(builder), builder.i64(times)), time)
         for start, lines in tiles:
             each = -(-lines // calls)
             first = builder.address(start, [builder.mul(number, builder.i64(each * LINE))], "i8")

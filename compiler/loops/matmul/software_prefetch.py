@@ -23,6 +23,7 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Part
 from triton_porting_kit.compiler.loops.matmul.products import Product, TileProduct
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Place
 from triton_porting_kit.compiler.loops.memory.growth import advance
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
@@ -35,14 +36,14 @@ LINE = 64
 MOST = 8
 """Most lines of B to prefetch at a time: with few rows of sums, multiplying takes too little time to hide more."""
 
-Fetch: TypeAlias = Callable[[Value, Value, Value, Left, Value], None]
+Fetch: TypeAlias = Callable[[Place, Value, Left, Value], None]
 """Emits the prefetches of one register block.
 
-Takes its first row and column, a position along K, its rows of A, and the position along these.
+Takes where it is, a position along K, its rows of A, and the position along these.
 """
 
-Ahead: TypeAlias = Callable[[Value, Value, Value], None]
-"""The same for one factor. Takes a register block's row and column, and a position along K."""
+Ahead: TypeAlias = Callable[[Place, Value], None]
+"""The same for one factor. Takes where the register block is, and a position along K."""
 
 
 def steps_between(product: Product) -> int:
@@ -57,21 +58,22 @@ def lines_ahead(
 
     `a` and `b` are the factors of a dot. None if prefetching would not pay.
     """
-    product, block = panel.product, panel.block
+    product = panel.product
     if not lowering.target.triple.startswith("x86_64") or isinstance(product, TileProduct):
         return None  # tile registers multiply faster than prefetches are issued
     builder = lowering.builder
     fetch_right = _right_ahead(lowering, dot, b, panel, part)
     fetch_left = _columns_ahead(lowering, dot, a, panel) if panel.columns else None
 
-    def fetch(row: Value, column: Value, k: Value, left: Left, along: Value) -> None:
+    def fetch(at: Place, k: Value, left: Left, along: Value) -> None:
         if fetch_right is not None:
-            fetch_right(row, column, k)
+            fetch_right(at, k)
         if fetch_left is not None:
-            fetch_left(row, column, k)
+            fetch_left(at, k)
         if panel.columns:
             return  # the rows after these are in the same lines
         unit, element = types.storage(left.raw or product.unit), types.storage(panel.element)
+        block = at.region.block
         rows = left.rows(builder, along, 2 * block.rows, unit, element)
         for place in rows[block.rows :]:
             lane_memory.prefetch(builder, place, lane_memory.L1)
@@ -93,19 +95,16 @@ def _columns_ahead(lowering: Lowering, dot: Operation, a: Tensor, panel: Panel) 
     if by is None:
         return None
     assert isinstance(a, Load)
-    builder, block, right = lowering.builder, panel.block, panel.right
-    downs, acrosses = a.shape[0] // block.rows, right.shape[1] // block.strip
+    builder, right = lowering.builder, panel.right
+    last = panel.block.regions(panel.left.shape[0], right.shape[1])[-1]
     corner, zero = Evaluation(builder, frozenset({a.access}), {}), builder.i64(0)
-    share = -(-right.pitch // (downs * acrosses))  # columns of A per register block
+    share = -(-right.pitch // (last.before + last.blocks))  # columns of A per register block
     spread = _Spread.of(panel.product, right.pitch, share, a.shape[0] * types.byte_size(a.element))
 
-    def fetch(row: Value, column: Value, k: Value) -> None:
+    def fetch(at: Place, k: Value) -> None:
         here = a.access.pointer(corner, Point((zero, zero), -1, 1))
         start = builder.address(here, [by], types.storage(a.element))
-        across = builder.binary("arith.divui", column, builder.i64(block.strip))
-        down = builder.binary("arith.divui", row, builder.i64(block.rows))
-        number = builder.add(builder.mul(across, builder.i64(downs)), down)
-        spread.emit(builder, start, a.access.strides[1], types.storage(a.element), number, k)
+        spread.emit(builder, start, a.access.strides[1], types.storage(a.element), at.number(builder), k)
 
     return fetch
 
@@ -122,21 +121,20 @@ def _right_ahead(lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, pa
     assert isinstance(b, Load)
     if not b.access.is_contiguous(1):
         return None
-    builder, product, block, right = lowering.builder, panel.product, panel.block, panel.right
+    builder, product, right = lowering.builder, panel.product, panel.right
     element, unit = types.storage(b.element), product.unit
     corner = Evaluation(builder, frozenset({b.access}), {})
     packed = builder.address(part.right.pointer, [builder.i64(right.pitch * right.shape[1])], unit)
-    pitch = builder.select(part.known, builder.i64(block.strip), b.access.strides[0])
-    downs = panel.left.shape[0] // block.rows
-    share = -(-right.pitch * product.count // downs)  # rows of B per block of rows of A
-    spread = _Spread.of(product, right.pitch, share, block.strip * types.byte_size(b.element))
 
-    def fetch(row: Value, column: Value, k: Value) -> None:
-        there = b.access.pointer(corner, Point((builder.i64(0), column), -1, 1))
-        strip = builder.address(packed, [builder.mul(column, builder.i64(right.pitch))], unit)
-        start = builder.select(part.known, strip, builder.address(there, [by], element))
-        number = builder.binary("arith.divui", row, builder.i64(block.rows))
-        spread.emit(builder, start, pitch, element, number, k)
+    def fetch(at: Place, k: Value) -> None:
+        strip = at.region.block.strip
+        share = -(-right.pitch * product.count // at.region.downs)  # rows of B per block of rows of A
+        spread = _Spread.of(product, right.pitch, share, strip * types.byte_size(b.element))
+        pitch = builder.select(part.known, builder.i64(strip), b.access.strides[0])
+        there = b.access.pointer(corner, Point((builder.i64(0), at.column), -1, 1))
+        known = builder.address(packed, [builder.mul(at.column, builder.i64(right.pitch))], unit)
+        start = builder.select(part.known, known, builder.address(there, [by], element))
+        spread.emit(builder, start, pitch, element, at.down(builder), k)
 
     return fetch
 
@@ -157,7 +155,7 @@ class _Spread:
     @classmethod
     def of(cls, product: Product, depth: int, share: int, row_bytes: int) -> _Spread:
         """That of rows of so many bytes over `depth` units along K."""
-        lines, steps = max(1, row_bytes // LINE), steps_between(product)
+        lines, steps = -(-row_bytes // LINE), steps_between(product)
         times = -(-depth // steps)
         each = min(MOST, -(-share * lines // times))
         rows, parts = -(-each // lines), max(1, lines // each)

@@ -23,7 +23,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.kept_factors import Kept, iteration_number
 from triton_porting_kit.compiler.loops.matmul.panels import Panels
-from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, Place
 from triton_porting_kit.compiler.loops.memory.growth import FOR
 from triton_porting_kit.compiler.loops.memory.row_prefetch import step_between
 from triton_porting_kit.compiler.loops.tiles import lane_memory
@@ -37,11 +37,11 @@ LINE = 64
 ITERATIONS = 8
 """Over how many iterations of the loop the lines are spread: all at once would fill the buffers of the core's loads."""
 
-Beside: TypeAlias = Callable[[Value, Value], None]
-"""Emits what the block of sums at a row and a column prefetches."""
+Beside: TypeAlias = Callable[[Place], None]
+"""Emits what a block of sums prefetches."""
 
 
-def nothing(row: Value, column: Value) -> None:
+def nothing(at: Place) -> None:
     """Prefetches nothing."""
 
 
@@ -84,16 +84,12 @@ def tiles_ahead(
     right = [] if kept is None else list(_following(lowering, loop, kept))
     if not outer and not right:
         return nothing
-    downs, acrosses = shape[0] // block.rows, shape[1] // block.strip
-    calls = downs * acrosses
+    last = block.regions(*shape)[-1]
+    calls = last.before + last.blocks
     before = builder.mul(iteration_number(lowering, loop), builder.i64(calls)) if outer else builder.i64(0)
 
-    def emit(row: Value, column: Value) -> None:
-        down, across = (
-            builder.binary("arith.divui", index, builder.i64(size))
-            for index, size in ((row, block.rows), (column, block.strip))
-        )
-        call = builder.add(builder.mul(across, builder.i64(downs)), down)
+    def emit(at: Place) -> None:
+        call = at.number(builder)
         if outer:
             _around(builder, outer, builder.add(before, call), calls * ITERATIONS)
         if right and kept is not None:

@@ -20,14 +20,14 @@ class RegisterBlock:
         product: VectorProduct,
         block: Blocking,
         element: str,
-        pitch: int,
+        pitches: tuple[int, int],
         units: int = 1,
     ) -> None:
         self._builder = builder
         self._product = product
         self._block = block
         self._element = element
-        self._pitch = pitch  # row pitch of B, in units
+        self._pitch, self._apart = pitches  # of B, from a row and from a vector to the next one, in units
         self.units = units
         """Units along K that one `step` multiplies."""
 
@@ -90,7 +90,7 @@ class RegisterBlock:
         block, unit = self._block, self._product.unit
         start = self._builder.address(b_column, [self._builder.mul(k, self._builder.i64(self._pitch))], unit)
         return [
-            self._read(self._place(start, step * self._pitch + vector * block.lanes, unit), unit, block.lanes)
+            self._read(self._place(start, step * self._pitch + vector * self._apart, unit), unit, block.lanes)
             for vector in range(block.vectors)
         ]
 

@@ -10,7 +10,13 @@ from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.memory import column_prefetch, non_temporal, ordered, row_prefetch
+from triton_porting_kit.compiler.loops.memory import (
+    column_prefetch,
+    non_temporal,
+    ordered,
+    row_prefetch,
+    written_rows,
+)
 from triton_porting_kit.compiler.loops.memory.overlaps import store_in_order
 from triton_porting_kit.compiler.loops.memory.writes import (
     Write,
@@ -60,6 +66,8 @@ def store(lowering: Lowering, operation: Operation) -> None:
     for joined in lowering.joined:
         lowering.builder.comment(lowering.source_comments.of(joined))
     writes = [write, *(write_of(lowering, joined) for joined in lowering.joined)]
+    for one in writes:
+        written_rows.record(lowering, one)
     targets = {} if lowering.fused is None else lowering.fused.targets
 
     def one_by_one() -> None:
@@ -127,9 +135,14 @@ def _emit(lowering: Lowering, writes: Sequence[Write], targets: Mapping[Tensor, 
             condition = lowering.builder.logical_and(condition, found)
         return condition
 
-    streams = structured and all(
-        non_temporal.suits(lowering, operation, access, [write.value, *inputs])
-        for access, write in zip(accesses, writes, strict=True)
+    # What was not stored early is a tile at an edge, one of few.
+    streams = (
+        structured
+        and operation not in lowering.part(EarlyStores)
+        and all(
+            non_temporal.suits(lowering, operation, access, [write.value, *inputs])
+            for access, write in zip(accesses, writes, strict=True)
+        )
     )
     lowering.tile(
         operation,

@@ -15,7 +15,7 @@ it prefetches none to read: memory is busy then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
 from triton_porting_kit.compiler.dialect.operations import Reduce, Scan, Store
@@ -34,8 +34,7 @@ LARGEST = 1 << 14
 """Most bytes of a row: two rows, and what is written, fit into an L1 cache."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A row to prefetch: how what the next program or iteration accesses lies behind it, in elements."""
 
     access: Access

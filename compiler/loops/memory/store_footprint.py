@@ -1,20 +1,20 @@
 """The store footprint: all memory that the programs of a launch write, known before the first of them runs.
 
 It exists for kernels that write with plain stores only. Each store's footprint is one range of addresses, from its
-first to its last element.
+first to its last element. That of a scatter grows while programs run (`written_rows`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triton_porting_kit.compiler.dialect.operations import Store
+from triton_porting_kit.compiler.dialect.operations import Scatter, Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, walk
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.memory import ordered
+from triton_porting_kit.compiler.loops.memory import ordered, written_rows
 from triton_porting_kit.compiler.loops.memory.interval_analysis import Polynomial, Ranges, plus
 from triton_porting_kit.compiler.loops.state import is_fence
 
@@ -30,11 +30,13 @@ class StoreFootprint:
     """i1."""
     stretches: tuple[tuple[Value, Value], ...]
     """The address of the first byte of each range, and of the byte after its last one: i64."""
+    growing: tuple[Value, ...] = ()
+    """Where scatters record the range of what this thread has written so far."""
 
     def is_disjoint(self, builder: LoopBuilder, first: Value, end: Value) -> Value:
-        """i1: nothing is written to [first, end)."""
+        """i1: nothing is written to [first, end); of what grows, nothing was."""
         apart = self.holds
-        for low, high in self.stretches:
+        for low, high in (*self.stretches, *(written_rows.written(builder, place) for place in self.growing)):
             below, above = builder.compare("sle", end, low), builder.compare("sge", first, high)
             apart = builder.logical_and(apart, builder.binary("arith.ori", below, above))
         return apart
@@ -43,15 +45,18 @@ class StoreFootprint:
 def store_footprint(lowering: Lowering, body: Block) -> StoreFootprint | None:
     """The footprint of all programs of a kernel with this `body`; None if not known."""
     stores = [operation for operation in walk(body) if is_fence(operation)]
-    if len(stores) > MOST or any(not Store.isa(s) or ordered.is_ordered(s) for s in stores):
+    plain = (Store.isa(store) or Scatter.isa(store) for store in stores)
+    if len(stores) > MOST or not all(plain) or any(map(ordered.is_ordered, stores)):
         return None
-    ranges, stretches = Ranges(lowering), []
+    ranges, stretches, growing = Ranges(lowering), [], []
     for store in stores:
-        stretch = _stretch(ranges, Store(store))
-        if stretch is None:
-            return None
-        stretches.append(stretch)
-    return StoreFootprint(ranges.holds, tuple(stretches))
+        if Scatter.isa(store):
+            growing.append(written_rows.place_of(lowering, store))
+        else:
+            stretches.append(_stretch(ranges, Store(store)))
+    if None in stretches or None in growing:
+        return None
+    return StoreFootprint(ranges.holds, tuple(filter(None, stretches)), tuple(filter(None, growing)))
 
 
 def address(builder: LoopBuilder, pointer: Value) -> Value:

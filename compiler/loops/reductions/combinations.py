@@ -10,6 +10,7 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Block, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.reductions import number_extremes
 from triton_porting_kit.compiler.loops.reductions.accumulation import Accumulation
 from triton_porting_kit.compiler.loops.reductions.combine import takes_vectors
 from triton_porting_kit.compiler.loops.tiles.access import Load
@@ -53,10 +54,18 @@ def identity(operation: str, element: str) -> int | float | str | None:
 
 
 class Combination:
-    """The elements of the inputs of several reductions, one reduction after the other."""
+    """The elements of the inputs of several reductions, one reduction after the other.
 
-    def __init__(self, lowering: Lowering, operations: Sequence[Operation]) -> None:
+    With `may_repeat`, it may be one of numbers only, of which `extreme` is the operation (see `number_extremes`), and
+    `ordinary` is the combination of what may be no number.
+    """
+
+    def __init__(
+        self, lowering: Lowering, operations: Sequence[Operation], *, may_repeat: bool = False
+    ) -> None:
         self._lowering = lowering
+        self.extreme = number_extremes.extreme_of(lowering, operations) if may_repeat else None
+        self.ordinary = self if self.extreme is None else Combination(lowering, operations)
         self._parts = [
             (
                 Accumulation(lowering, operation.regions[0], operation.operands),
@@ -85,7 +94,9 @@ class Combination:
         return self._each(lambda part, held: part.release(held), held)
 
     def combine(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
-        """Combine the partial results `a` and `b`, lane by lane."""
+        """Combine the partial results `a` with the partial results or elements `b`, lane by lane."""
+        if self.extreme is not None:
+            return [number_extremes.combined(self._lowering.builder, self.extreme, a[0], b[0])]
         return self._each(lambda part, left, right: part.combine(left, right), a, b)
 
     def _each(self, function: Callable[..., list[Value]], *values: Sequence[Value]) -> list[Value]:
@@ -105,6 +116,8 @@ class Combination:
                 return None
             element = accumulation.held_element(first.operands[0].type.element)
             literal = identity(first.name, element)
+            if self.extreme is not None:
+                literal = number_extremes.FIRST[self.extreme]
             if literal is None:
                 return None
             values.append(self._lowering.builder.constant(literal, element))

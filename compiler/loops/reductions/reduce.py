@@ -12,6 +12,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.narrow_factors import narrow_factors
 from triton_porting_kit.compiler.loops.memory import row_prefetch
+from triton_porting_kit.compiler.loops.reductions import number_extremes
 from triton_porting_kit.compiler.loops.reductions.combinations import Combination, companions
 from triton_porting_kit.compiler.loops.reductions.shares import Shares, shares
 from triton_porting_kit.compiler.loops.tiles import lane_memory
@@ -38,12 +39,13 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
     definitions = [definition for part in operations for definition in part.results]
     shape = inputs[0].shape
     axis = Reduce(operation).axis
-    combination = Combination(lowering, operations)
     kept_shape = shape[:axis] + shape[axis + 1 :]
     held = lowering.plan(operations[-1], shape, inputs)
     beside = lowering.part(Beside).taken(operations)
     narrow = narrow_factors(lowering, operations, held)
     kept = held | {tensor: place for tensor, (_, place) in narrow.items()} | beside
+    # A second time, kept elements would be computed from what they may have overwritten.
+    combination = Combination(lowering, operations, may_repeat=not kept)
     around = joined_around(shape, axis, joining(inputs))
     results = [
         lowering.scratch.allocate(d.type.shape, d.type.element) if d.type.shape is not None else None
@@ -153,16 +155,36 @@ class _Reducer:
     def at(self, kept: Point) -> list[Value]:
         """The results at a point of the kept dimensions."""
         steps, count = self._size // self._width, self._count()
-        # A row that is read all at once is not combined with anything.
-        neutral = self._combination.neutral() if steps > count or self._in_parts else None
-        if neutral is not None:
-            lanes = self._width if self._across else kept.width
-            neutral = [self._builder.broadcast(value, lanes) for value in neutral]
+        # A row that is read all at once is not combined with anything, unless that is a number.
+        several = steps > count or self._in_parts or self._combination.extreme is not None
+        neutral = self._neutral(kept, self._combination) if several else None
         if self._in_parts:
             held = self._two_parts(kept, count, neutral)
         else:
             held = self._part(kept, self._evaluation, count, neutral, self._builder.i64(self._size))
-        return self._combination.release(self._across_lanes(held) if self._width > 1 else held)
+        held = self._across_lanes(held, self._combination)
+        if self._combination.extreme is not None:
+            held = self._unless_no_number(kept, held, self._combination.extreme)
+        return self._combination.release(held)
+
+    def _neutral(self, kept: Point, combination: Combination) -> list[Value] | None:
+        neutral = combination.neutral()
+        lanes = self._width if self._across else kept.width
+        return neutral and [self._builder.broadcast(value, lanes) for value in neutral]
+
+    def _unless_no_number(self, kept: Point, held: list[Value], extreme: str) -> list[Value]:
+        """The extremes, also of rows without a number: those are reduced again."""
+        builder, ordinary = self._builder, self._combination.ordinary
+
+        def again() -> list[Value]:
+            start, stop, step = builder.i64(0), builder.i64(self._size), builder.i64(self._width)
+            with builder.loop(start, stop, step, self._neutral(kept, ordinary) or []) as region:
+                elements = self._load(kept, region.induction, self._evaluation)
+                region.yields = ordinary.combine(region.arguments, elements)
+            return self._across_lanes(region.results, ordinary)
+
+        unchanged = number_extremes.some_unchanged(builder, extreme, held[0])
+        return builder.if_else(unchanged, again, lambda: held)
 
     def _part(
         self, kept: Point, evaluation: Evaluation, count: int, neutral: list[Value] | None, stop: Value
@@ -313,13 +335,13 @@ class _Reducer:
         row_prefetch.prefetch(evaluation, point, self._rows)
         return self._combination.hold(elements)
 
-    def _across_lanes(self, values: list[Value]) -> list[Value]:
+    def _across_lanes(self, values: list[Value], combination: Combination) -> list[Value]:
         lanes = self._width
         while lanes > 1:
             lanes //= 2
             low = [_slice(self._builder, value, 0, lanes) for value in values]
             high = [_slice(self._builder, value, lanes, lanes) for value in values]
-            values = self._combination.combine(low, high)
+            values = combination.combine(low, high)
         return values
 
 

@@ -220,8 +220,15 @@ class Access:
             )
         if offsets is not None:
             pointers = lane_memory.pointers_at(builder, pointer, offsets, types.storage(self.element))
+            # Bounds leave few chunks to be masked, and each branch of a lane would be a block to compile.
             return lane_memory.gather(
-                builder, pointers, self.element, floor=evaluation.floor, mask=mask, fill=fill
+                builder,
+                pointers,
+                self.element,
+                floor=evaluation.floor,
+                mask=mask,
+                fill=fill,
+                branches=self.mask is not None,
             )
         return lane_memory.read(
             builder, pointer, self.element, lanes, floor=evaluation.floor, mask=mask, fill=fill

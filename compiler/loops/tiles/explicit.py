@@ -6,7 +6,7 @@ most chunks of lanes read consecutive elements (see `runs`), and are accessed as
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -24,6 +24,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import (
     Splat,
     Tensor,
     closure,
+    is_operation,
 )
 
 _QUOTIENTS = ("arith.divsi", "arith.divui", "arith.floordivsi")
@@ -169,6 +170,15 @@ def run_of_offsets(evaluation: Evaluation, point: Point, offsets: Tensor) -> Run
     if run is None or offsets.element == "i64":
         return run
     return broken_at_sign(offsets, run, point)
+
+
+def conjuncts(mask: Tensor | None) -> Sequence[Tensor]:
+    """What a mask is the conjunction of."""
+    if mask is None:
+        return ()
+    if mask.buffer is None and is_operation(mask, "arith.andi"):
+        return [part for operand in mask.operands for part in conjuncts(operand)]
+    return (mask,)
 
 
 def scatter_explicit(

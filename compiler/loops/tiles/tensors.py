@@ -6,6 +6,7 @@ element-wise operations fuse into the consumer's loop. A `Buffer` is different: 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -315,6 +316,8 @@ class Buffer(Tensor):
         self.strides = row_major(shape)
         self.shared = False
         self.on_chip = False
+        self.most_lanes = sys.maxsize
+        """Most lanes that are written at a time."""
 
     def renamed(self) -> Buffer:
         """The same memory for another value, which replaces this one."""

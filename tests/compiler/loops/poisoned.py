@@ -51,7 +51,7 @@ class Poisoned:
         }
         block = b""
         for name, kind in self._signature.items():
-            code = {"i32": "i", "i64": "q", "fp64": "d"}.get(kind, "Q")
+            code = {"i32": "i", "i64": "q", "fp32": "f", "fp64": "d"}.get(kind, "Q")
             block += b"\0" * (-len(block) % struct.calcsize(code))
             value = rows[name].data_ptr() if name in rows else arguments[name]
             block += struct.pack(code, value)

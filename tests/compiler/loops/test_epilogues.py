@@ -88,16 +88,17 @@ class Compiled:
 
     def __init__(self, form: str) -> None:
         signature = dict.fromkeys("ABCD", "*fp64") | dict.fromkeys(("count", "rows", "pitch"), "i32")
-        self.form, self.early = form, 0
-        emit = epilogues.Epilogue.emit
+        self.form = form
+        emit, stores = epilogues.Epilogue.emit, set()
 
-        def counted(*arguments: Any) -> None:
-            self.early += 1
-            emit(*arguments)
+        def counted(epilogue: epilogues.Epilogue, *arguments: Any) -> None:
+            stores.add(epilogue.store)  # once for each band of rows
+            emit(epilogue, *arguments)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(epilogues.Epilogue, "emit", counted)
             self.loops = loops_of(sums, signature, FORM=form, M=M, N=N, K=K)
+        self.early = len(stores)
         name = self.loops.name
         self.code = link(self.loops.text, [name, name + SCRATCH])
         types = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_int32] * 3

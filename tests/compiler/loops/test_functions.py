@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import numpy as np
@@ -44,6 +45,20 @@ def test_exponentials_are_within_a_unit(name: str, lanes: int, scalef: bool) -> 
     )
     with np.errstate(all="ignore"):
         exact = getattr(np, name)(x.astype(np.float64))
+    distance = ulp_distance(actual, exact, FP32)
+    worst = int(distance.argmax())
+    assert distance[worst] <= 1.0, f"{distance[worst]} units at {x[worst]!r}"
+    assert actual[x == 0].tolist() == [1.0] * int((x == 0).sum())
+
+
+@pytest.mark.parametrize(("lanes", "scalef"), WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_exponentials_of_what_is_not_above_zero(name: str, lanes: int, scalef: bool) -> None:
+    x = -np.abs(all_singles(STRIDE if lanes > 1 else 16 * STRIDE))
+    x = np.concatenate([x, np.linspace(-152, -0.0, 1 << 18, dtype=np.float32)])
+    written = functools.partial(getattr(functions, name), has_scalef=scalef, no_positive=True)
+    actual = element_function(written, "f32", "f32", lanes=lanes)(x, np.float32)
+    exact = getattr(np, name)(x.astype(np.float64))
     distance = ulp_distance(actual, exact, FP32)
     worst = int(distance.argmax())
     assert distance[worst] <= 1.0, f"{distance[worst]} units at {x[worst]!r}"

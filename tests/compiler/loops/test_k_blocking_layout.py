@@ -13,6 +13,7 @@ import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget, codegen
 from triton_porting_kit.compiler.loops.matmul.register_blocking import UNROLLED
+from triton_porting_kit.compiler.loops.matmul.strip_packing import ROWS
 from triton_porting_kit.compiler.loops.tiles.scratch import Stack
 
 TARGET = CpuTarget.named("cascadelake")
@@ -142,6 +143,45 @@ def test_blocks_follow_the_caches(cpu: str, iterations: int, kept: int) -> None:
     assert of_a_program == (1 + iterations) * tile
     all_kept = loops.scratch_bytes - loops.cleared_bytes - of_a_program
     assert (kept << 10) - iterations * tile < all_kept <= kept << 10
+
+
+@pytest.mark.parametrize(
+    ("cpu", "iterations"),
+    [
+        ("haswell", 2),
+        ("znver2", 2),
+        ("znver3", 2),
+        ("znver4", 1),
+        ("znver5", 2),
+        ("sapphirerapids", 2),
+        ("sapphirerapids,-avx512f", 4),
+        ("neoverse-v2", 8),
+    ],
+)
+def test_wider_blocks_follow_the_caches(cpu: str, iterations: int) -> None:
+    """So many iterations of 64 x 64 floats wait: strips have 24 columns with AVX2, 64 with AVX-512, 16 with Neon."""
+    name, _, changes = cpu.partition(",")
+    target = CpuTarget.named(name).with_features(changes)
+    loops = native_functions.loops_of(
+        sample_loops.product, {"X": "*fp32", "O": "*fp32", "n": "i32"}, target, B=64
+    )
+    tile = 4 * 64 * 64
+    assert native_functions.scratch_of_a_program(loops) == (1 + iterations) * tile
+
+
+@pytest.mark.parametrize(("cpu", "rows"), [("znver3", ROWS), ("znver4", 1)])
+def test_rows_of_a_part_of_a_cache_line_are_packed_together(cpu: str, rows: int) -> None:
+    target = CpuTarget.named(cpu)
+    floats = SIGNATURE | {"A": "*fp32", "B": "*fp32", "C": "*fp32"}
+    shape = {"FORM": "rows", "M": M, "N": 2 * N, "K": K, "SUMS": tl.float32}
+    text = native_functions.loops_of(products, floats, target, **shape).text
+    moved = r"(?:%\w+ = llvm\.load [^\n]*xf32>|llvm\.store [^\n]*xf32>[^\n]*)"
+    bodies = re.findall(r"scf\.for [^\n]*\{\n((?:(?!scf\.)[^\n]*\n)*?) *\}\n", text)
+    copies = [re.findall(moved, body) for body in bodies]
+    packing = [
+        len(found) for found in copies if found and "llvm.load" in found[0] and "llvm.store" in found[1]
+    ]
+    assert packing[0] == 2 * rows
 
 
 def test_an_iteration_that_fills_a_panel_alone_keeps_its_right_operand() -> None:

@@ -31,10 +31,13 @@ CACHES = Caches.parse("64K,1M")
 
 @triton.jit
 def products(
-    A, B, C, M, N, K, row, pitch,
+    A, B, C, ROWS, M, N, K, row, pitch,
     GROUP: tl.constexpr, FORM: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    """C = A @ B, whose rows lie `row` (B) and `pitch` (C) elements apart; programs go down GROUP rows of tiles."""
+    """C = A @ B, whose rows lie `row` (B) and `pitch` (C) elements apart; programs go down GROUP rows of tiles.
+
+    Some forms store row i at ROWS[i], and negative ones not at all.
+    """
     pid = tl.program_id(0)
     tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
     size = GROUP * tiles_n
@@ -61,15 +64,20 @@ def products(
         tl.store(
             C + (M - 1 - m)[:, None] * pitch + n[None, :], total, mask=(m < M)[:, None] & (n < N)[None, :]
         )
-    else:
+    elif FORM == "masked":
         tl.store(c_at, total, mask=(m < M)[:, None] & (n < N)[None, :])
+    else:
+        at = tl.load(ROWS + m, mask=m < M, other=-1)
+        mask = (at >= 0)[:, None] & (n < N)[None, :]
+        columns = n if FORM == "listed" else tl.minimum(n, 2 * N - n)
+        tl.store(C + at[:, None] * pitch + columns[None, :], total, mask=mask)
 
 
 class Compiled:
     """The function of `products`, on arrays that lie in one piece of memory."""
 
     def __init__(self, group: int, form: str) -> None:
-        signature = {"A": "*fp64", "B": "*fp64", "C": "*fp64"} | dict.fromkeys(
+        signature = {"A": "*fp64", "B": "*fp64", "C": "*fp64", "ROWS": "*i32"} | dict.fromkeys(
             ("M", "N", "K", "row", "pitch"), "i32"
         )
         self.loops = loops_of(
@@ -99,15 +107,18 @@ class Compiled:
         pitch: int,
         step: int = 0,
         before: Callable[[int], None] = lambda _: None,
+        rows: Array | None = None,
     ) -> list[int]:
         """Run all programs, `step` in a call; the operands begin at these elements of `memory`.
 
         `before` each call it is told the first program. Returns where kept parts of B begin.
         """
         m, n, k = shape
-        block = np.zeros(48, np.uint8)
+        rows = np.arange(m, dtype=np.int32) if rows is None else rows
+        block = np.zeros(56, np.uint8)
         block[:24].view(np.uint64)[:] = [memory.ctypes.data + 8 * start for start in (a, b, c)]
-        block[24:44].view(np.int32)[:] = [m, n, k, row, pitch]
+        block[24:32].view(np.uint64)[:] = rows.ctypes.data
+        block[32:52].view(np.int32)[:] = [m, n, k, row, pitch]
         start = -self.memory.ctypes.data % 64
         programs = -(-m // TILE) * -(-n // TILE)
         data = self.memory.ctypes.data + start
@@ -117,15 +128,24 @@ class Compiled:
             before(begin)
             assert self.run(block.ctypes.data, data, begin, end, programs, 1, 1) == 0
         words = self.memory[start : start + self.loops.cleared_bytes].view(np.int64)
-        first, last = memory.ctypes.data, memory.ctypes.data + memory.nbytes
-        return sorted({(int(word) - first) // 8 for word in words if first <= word < last})
+        starts = ((int(word) - memory.ctypes.data) // 8 for word in words)
+        return sorted({start for start in starts if b <= start < b + k * row})
 
 
 def expected(
-    memory: Array, a: int, b: int, c: int, shape: tuple[int, int, int], row: int, pitch: int, group: int
+    memory: Array,
+    a: int,
+    b: int,
+    c: int,
+    shape: tuple[int, int, int],
+    row: int,
+    pitch: int,
+    group: int,
+    rows: Array | None = None,
 ) -> Array:
     """What is in `memory` afterwards, program by program."""
     m, n, k = shape
+    places = np.arange(m) if rows is None else rows
     memory = memory.copy()
     tiles_m, tiles_n = -(-m // TILE), -(-n // TILE)
     view = np.lib.stride_tricks.as_strided
@@ -133,10 +153,11 @@ def expected(
     out = view(memory[c:], (m, n), (8 * pitch, 8))
     for pid in range(tiles_m * tiles_n):
         first = pid // (group * tiles_n) * group
-        rows = min(tiles_m - first, group)
-        m0, n0 = (first + pid % (group * tiles_n) % rows) * TILE, pid % (group * tiles_n) // rows * TILE
-        tile = left[m0 : m0 + TILE] @ right[:, n0 : n0 + TILE]
-        out[m0 : m0 + TILE, n0 : n0 + TILE] = tile
+        height = min(tiles_m - first, group)
+        m0, n0 = (first + pid % (group * tiles_n) % height) * TILE, pid % (group * tiles_n) // height * TILE
+        tile, at = left[m0 : m0 + TILE] @ right[:, n0 : n0 + TILE], places[m0 : m0 + TILE]
+        for place, sums in zip(at[at >= 0], tile[at >= 0], strict=True):
+            out[place, n0 : n0 + TILE] = sums
     return memory
 
 
@@ -277,6 +298,80 @@ def test_what_is_kept_is_bounded() -> None:
     np.testing.assert_array_equal(memory, wanted)
     assert 8 * TILE * TILE * len(kept) <= CACHES.kept_bytes
     assert len(set(kept)) > 10
+
+
+# --- rows that a list chooses ------------------------------------------------------------------------
+
+
+def listed_rows(count: int, seed: int) -> Array:
+    """A place of its own for each row, and none for a third of them; for every third seed, none for a tile of them."""
+    random = np.random.default_rng(seed)
+    rows = random.permutation(count).astype(np.int32)
+    rows[random.random(count) < 1 / 3] = -1
+    rows[: 0 if seed % 3 else TILE] = -1
+    return rows
+
+
+@pytest.fixture(scope="module")
+def listed() -> Compiled:
+    return Compiled(8, "listed")
+
+
+def test_b_stays_beside_rows_of_a_list(listed: Compiled) -> None:
+    memory, rows = numbers(A_SIZE + B_SIZE + C_SIZE, 1), listed_rows(M, 2)
+    b, c = A_SIZE, A_SIZE + B_SIZE
+    wanted = expected(memory, 0, b, c, SHAPE, N, N, 8, rows)
+
+    def spoil(begin: int) -> None:
+        if begin % 3:  # three programs make one column of tiles
+            memory[b:c].reshape(K, N)[:, : TILE * (begin // 3 + 1)] = np.nan
+
+    kept = listed(memory, 0, b, c, SHAPE, N, N, 1, spoil, rows)
+    np.testing.assert_array_equal(memory[c:], wanted[c:])
+    assert kept == [b + step * TILE * N + TILE for step in range(3)]
+
+
+def test_a_launch_forgets_the_rows_of_another(listed: Compiled) -> None:
+    """The first one writes to B, which the second one may keep."""
+    memory, rows = numbers(A_SIZE + B_SIZE + 2 * C_SIZE, 3), listed_rows(M, 4)
+    for c, count in ((A_SIZE, 0), (A_SIZE + B_SIZE + C_SIZE, 3)):
+        wanted = expected(memory, 0, A_SIZE, c, SHAPE, N, N, 8, rows)
+        kept = listed(memory, 0, A_SIZE, c, SHAPE, N, N, rows=rows)
+        np.testing.assert_allclose(memory, wanted, rtol=1e-12)
+        assert not count or len(kept) == count
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+@pytest.mark.parametrize("end", ["first", "last"])
+def test_one_element_of_b_is_written_by_a_row_of_a_list(end: str, overlap: int, listed: Compiled) -> None:
+    """The first program's only row ends where B begins, or begins where B ends; the second one multiplies by B, too."""
+    shape = (m, n, k) = (2 * TILE, TILE, TILE)
+    b = m * k + m * n
+    c = b - TILE + overlap if end == "first" else b + k * n - overlap
+    rows = np.full(m, -1, np.int32)
+    rows[[7, TILE + 3]] = 0, TILE + 2
+    memory = numbers(c + (TILE + 3) * n, 1)
+    memory[: m * k] = 1
+    wanted = expected(memory, 0, b, c, shape, n, n, 8, rows)
+    found = memory.copy()
+    kept = listed(found, 0, b, c, shape, n, n, rows=rows)
+    np.testing.assert_array_equal(found, wanted)
+    assert bool(kept) == (not overlap)
+
+
+@pytest.mark.parametrize("form", ["listed", "not known to be rows"])
+def test_any_place_of_b_and_of_rows_of_a_list(form: str, listed: Compiled) -> None:
+    """Programs of one thread see what earlier ones stored to B, whichever rows a list names, and in any order."""
+    compiled = listed if form == "listed" else Compiled(8, form)
+    random = np.random.default_rng(5)
+    for seed in range(40):
+        row, pitch = N + int(random.integers(0, 40)), N + int(random.integers(0, 40))
+        room = A_SIZE + 2 * (K * row + M * pitch)
+        b, c = (int(random.integers(A_SIZE, room - size)) for size in (K * row, M * pitch))
+        rows, memory = listed_rows(M, seed), numbers(room, seed)
+        wanted = expected(memory, 0, b, c, SHAPE, row, pitch, 8, rows)
+        compiled(memory, 0, b, c, SHAPE, row, pitch, int(random.integers(0, 4)), rows=rows)
+        np.testing.assert_allclose(memory, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
 
 
 # --- what it does not understand ---------------------------------------------------------------------

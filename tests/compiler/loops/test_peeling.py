@@ -48,6 +48,16 @@ def test_gathers_share_a_loop_where_registers_hold_masks(cpu: str, loops: int) -
     assert "{\n}" not in re.sub(" ", "", text)  # no branch is empty
 
 
+@pytest.mark.parametrize(("cpu", "masks"), [("sapphirerapids", True), ("haswell", False)])
+def test_lanes_out_of_bounds_read_another_address_where_gathers_take_no_mask(cpu: str, masks: bool) -> None:
+    text = loops_of(sample_loops.dropped_apart, SIGNATURE, target=CpuTarget.named(cpu), B=256).text
+    everywhere = re.findall(r"(%\d+) = arith\.constant dense<true>", text)
+    used = re.findall(r"llvm\.intr\.masked\.gather %\d+, (%\d+),", text)
+    assert used
+    assert (set(used) <= set(everywhere)) is not masks
+    assert ("vector.broadcast %args : !llvm.ptr" in text) is not masks
+
+
 def test_a_mask_that_the_bound_implies_is_not_computed_in_bounds() -> None:
     text = text_of(sample_loops.centred)
     assert text.count("arith.cmpi slt, %") - len(re.findall(r"arith\.cmpi slt, .* : i64", text)) == 2

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
+import numpy as np
 import pytest
 
 from triton_porting_kit.compiler import CpuTarget
@@ -9,7 +12,7 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.matmul.register_blocking import blocking, unrolled
 
 WIDE = CpuTarget("x86_64-unknown-linux-gnu", "skylake-avx512", frozenset({"avx", "avx2", "avx512f"}))
-NARROW = CpuTarget("x86_64-unknown-linux-gnu", "haswell", frozenset({"avx", "avx2"}))
+NARROW = CpuTarget("x86_64-unknown-linux-gnu", "haswell", frozenset({"avx", "avx2", "fma"}))
 PLAIN = CpuTarget("x86_64-unknown-linux-gnu", "x86-64", frozenset())
 
 
@@ -20,10 +23,36 @@ def test_blocks_tile_the_result_and_fit_the_registers(
     m: int, n: int, element: str, target: CpuTarget
 ) -> None:
     block = blocking(target, m, n, element)
-    assert m % block.rows == 0
-    assert n % block.strip == 0
     assert block.lanes * types.byte_size(element) <= target.vector_bytes
     assert block.rows * block.vectors + block.vectors + 1 <= target.vector_registers
+    regions, covered = block.regions(m, n), np.zeros((m, n), np.int64)
+    assert {region.columns.size % block.packed_strip for region in regions} == {0}
+    for region in regions:
+        for row in range(*region.rows[:3]):
+            for column in range(*region.columns[:3]):
+                covered[row : row + region.block.rows, column : column + region.block.strip] += 1
+    assert (covered == 1).all()
+    assert [region.before for region in regions] == list(
+        accumulate((region.blocks for region in regions[:-1]), initial=0)
+    )
+    for region in regions:
+        assert region.downs == sum(other.rows.pieces for other in regions if other.columns == region.columns)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "blocks"),
+    [
+        (16, 16, [(6, 16, 2), (4, 16, 1)]),
+        (32, 32, [(6, 16, 8), (4, 16, 4)]),
+        (64, 64, [(4, 24, 32), (6, 16, 10), (4, 16, 1)]),
+        (128, 128, [(4, 24, 128), (6, 16, 40), (4, 16, 4)]),
+        (8, 128, [(4, 24, 8), (4, 16, 4)]),
+        (2, 128, [(2, 16, 8)]),
+    ],
+)
+def test_twelve_accumulators_of_sixteen_registers(m: int, n: int, blocks: list[tuple[int, int, int]]) -> None:
+    regions = blocking(NARROW, m, n, "f32").regions(m, n)
+    assert [(region.block.rows, region.block.strip, region.blocks) for region in regions] == blocks
 
 
 @pytest.mark.parametrize(
@@ -32,7 +61,7 @@ def test_blocks_tile_the_result_and_fit_the_registers(
         (WIDE, 32, 4),
         (WIDE, 2, 2),
         (WIDE, 7, 1),
-        (NARROW, 32, 1),
+        (NARROW, 32, 4),
         (PLAIN, 32, 1),
         (CpuTarget.portable(64), 32, 1),
     ],

@@ -177,9 +177,9 @@ def test_what_comes_next_is_fetched(without: str) -> None:
     assert lines_of(a[block.rows :]) <= first
     assert not lines_of(b) & second
     packed = [
-        b[k : k + panel, column : column + block.strip].ravel()
+        b[k : k + panel, column : column + block.packed_strip].ravel()
         for k in range(panel, size, panel)
-        for column in range(0, n, block.strip)
+        for column in range(0, n, block.packed_strip)
     ]
     wanted = np.concatenate(packed)
     lines = np.array(
