@@ -148,10 +148,10 @@ def epilogue(
         return None
     lowering.settle_before(loop)
     access = access_of(lowering, stored)
-    height, width = sums.type.shape or ()
+    _, width = sums.type.shape or ()
     if not chain and access.is_contiguous(1):
         return Epilogue(sums, chain, store, access, None, writes, rounds=False)
-    room = lowering.scratch.allocate((block.tallest(height, width), width), sums.type.element)
+    room = lowering.scratch.allocate((block.rows, width), sums.type.element)
     rounds = flushed and lowering.target.multiplies_bf16_pairs and _rounds(chain)
     return Epilogue(sums, chain, store, access, room.pointer, writes, rounds)
 

@@ -219,7 +219,7 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
         left=Rows((m, iterations * depth), held, packed.pointer, pitch),
         right=Strips((iterations * depth, n), product.unit, room, block.packed_strip, iterations * depth),
         in_place=in_place,
-        table=RowTable.of(lowering, product, block.tallest(m, n), iterations, m, k) if table else None,
+        table=RowTable.of(lowering, product, block.rows, iterations, m, k) if table else None,
         excess=excess,
         kept=kept,
         epilogue=None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import cycle, groupby
+from itertools import cycle
 
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import convert
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -77,18 +77,15 @@ class Multiplication:
     def emit(self, batch: Sequence[Value] = ()) -> None:
         """Emit the loops, for these `batch` indices."""
         builder, b = self.lowering.builder, self.part.right
-        regions = self.block.regions(*self.c.shape[-2:])
         apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
         b_start, c_start = (start_of(builder, buffer, batch) for buffer in (b, self.c))
         room = self._room()
-        for columns, group in groupby(regions, lambda region: region.columns):
-            with _loop(builder, columns) as strips:
+        for region in self.block.regions(*self.c.shape[-2:]):
+            with _loop(builder, region.columns) as strips:
                 column = strips.induction
                 right = builder.address(b_start, [builder.mul(column, apart)], b.element)
-                of_strip = list(group)
-                strip = _Strip(column, c_start, right, self._excess(column, of_strip[0].block))
-                for region in of_strip:
-                    self._region(region, strip, room)
+                strip = _Strip(column, c_start, right, self._excess(column, region.block))
+                self._region(region, strip, room)
 
     def _region(self, region: Region, strip: _Strip, room: Buffer | None) -> None:
         """The blocks of a region in one strip."""
@@ -192,9 +189,7 @@ class Multiplication:
         if isinstance(part.left, RowTable) or not part.left.raw:
             return None
         assert isinstance(part.right, Strips)
-        return self.lowering.scratch.allocate(
-            (self.block.tallest(*self.c.shape[-2:]), part.right.pitch), self.product.unit
-        )
+        return self.lowering.scratch.allocate((self.block.rows, part.right.pitch), self.product.unit)
 
     def _converted(self, rows: Left, depth: Value, room: Buffer, count: int) -> Left:
         """The first `count` rows of A, converted to the type that is multiplied, in `room`.
@@ -227,7 +222,9 @@ class Multiplication:
                 builder, product.instruction, product.element, block, sums, pitch, streams=streams
             )
         assert isinstance(product, VectorProduct)
-        units = unrolled(lowering.target, depth) if isinstance(product, Elements) else 1
+        # Only the block that most sums are in: each one that is unrolled takes a fourth longer to compile.
+        several = isinstance(product, Elements) and block == self.block
+        units = unrolled(lowering.target, depth) if several else 1
         return RegisterBlock(builder, product, block, sums, (pitch, apart), units)
 
     def _excess(self, column: Value, block: Blocking) -> list[Value]:

@@ -1,7 +1,7 @@
 """How many accumulators of a dot stay in registers at a time, and how many steps along K follow without a branch.
 
-Blocks of one size need not cover all sums. With 16 registers, twelve accumulators are four rows of three vectors, or
-six rows of two, and the rows and columns of a tile are powers of two.
+Blocks of one size need not cover all sums. With 16 registers, twelve accumulators are four rows of three vectors, and
+the columns of a tile are a power of two.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.target import CpuTarget
 
-UNROLLED = 4
-"""Most steps along K in one iteration of the innermost loop."""
+BYTES_OF_A_STEP = 16
+"""One iteration of the innermost loop does a step along K for each so many bytes of a register, if it does several."""
 
 WIDE, NARROW = 3, 2
 """Vectors of a row of a block with 16 registers: as many as fit, and in the columns that remain."""
 
-HIGH, LOW = 6, 4
-"""Rows of its narrow blocks, and of the blocks in the rows that remain and of wide blocks."""
+ROWS = 4
+"""Rows of these blocks."""
 
 
 @dataclass(frozen=True)
@@ -43,33 +43,21 @@ class Blocking:
         return self.lanes if self.vectors == WIDE else self.strip
 
     def regions(self, m: int, n: int) -> list[Region]:
-        """The regions that cover `m` rows and `n` columns; this block is that of the first one.
-
-        Those of the same columns follow each other.
-        """
+        """The regions that cover `m` rows and `n` columns; this block is that of the first one."""
         first, *rest = _spans(n, self.strip, NARROW * self.lanes)
-        narrow = replace(self, rows=HIGH if _takes_high(m) else self.rows, vectors=NARROW)
         found: list[Region] = []
-        for columns, block in ((first, self), *((span, narrow) for span in rest)):
-            bands = _spans(m, block.rows, LOW)
-            downs = sum(rows.pieces for rows in bands)
-            for rows in bands:
-                before = found[-1].before + found[-1].blocks if found else 0
-                found.append(Region(replace(block, rows=rows.size), rows, columns, before, downs))
+        for columns, block in ((first, self), *((span, replace(self, vectors=NARROW)) for span in rest)):
+            before = found[-1].before + found[-1].blocks if found else 0
+            found.append(Region(block, Span(0, m, self.rows), columns, before))
         return found
-
-    def tallest(self, m: int, n: int) -> int:
-        """The most rows of a block of these regions."""
-        return max(region.block.rows for region in self.regions(m, n))
 
 
 class Span(NamedTuple):
-    """Rows or columns, from `first` to before `end`, `size` at a time, with so many pieces `before` them."""
+    """Rows or columns, from `first` to before `end`, `size` at a time."""
 
     first: int
     end: int
     size: int
-    before: int
 
     @property
     def pieces(self) -> int:
@@ -86,13 +74,12 @@ class Span(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Sums in register blocks of one size, with so many blocks `before` them, and `downs` blocks in each strip."""
+    """Sums in register blocks of one size, with so many blocks `before` them."""
 
     block: Blocking
     rows: Span
     columns: Span
     before: int
-    downs: int
 
     @property
     def blocks(self) -> int:
@@ -109,8 +96,7 @@ class Place(NamedTuple):
 
     def down(self, builder: LoopBuilder) -> Value:
         """The number of the block among those of the same columns."""
-        rows = self.region.rows
-        return builder.add(builder.i64(rows.before), rows.within(builder, self.row))
+        return self.region.rows.within(builder, self.row)
 
     def number(self, builder: LoopBuilder) -> Value:
         """The number of the block among all."""
@@ -120,7 +106,7 @@ class Place(NamedTuple):
             builder.i64(region.before),
             builder.mul(across, builder.i64(region.rows.pieces)),
         )
-        return builder.add(first, region.rows.within(builder, self.row))
+        return builder.add(first, self.down(builder))
 
 
 def _spans(extent: int, size: int, rest: int) -> list[Span]:
@@ -128,8 +114,8 @@ def _spans(extent: int, size: int, rest: int) -> list[Span]:
     left = extent % size
     while left % rest:
         left += size
-    first = Span(0, extent - left, size, 0)
-    return [first, Span(extent - left, extent, rest, first.pieces)] if left else [first]
+    first = Span(0, extent - left, size)
+    return [first, Span(extent - left, extent, rest)] if left else [first]
 
 
 def blocking(target: CpuTarget, m: int, n: int, element: str) -> Blocking:
@@ -141,11 +127,10 @@ def blocking(target: CpuTarget, m: int, n: int, element: str) -> Blocking:
     widest = 4 if target.vector_registers >= 32 else NARROW
     while vectors < widest and n % (2 * vectors * lanes) == 0:
         vectors *= 2
-    if _fills_sixteen(target, element) and vectors == NARROW and m % LOW == 0:
-        if n >= 2 * WIDE * lanes and lanes == target.lanes:  # tiles are filled by so many elements at a time
-            return Blocking(LOW, WIDE, lanes)
-        if _takes_high(m):
-            return Blocking(HIGH, NARROW, lanes)
+    # Tiles are filled by so many elements at a time.
+    whole = lanes == target.lanes and m % ROWS == 0 and n >= 2 * WIDE * lanes
+    if whole and vectors == NARROW and _fills_sixteen(target, element):
+        return Blocking(ROWS, WIDE, lanes)
     rows, most = 1, target.vector_registers * 3 // 4  # the compiler needs the rest
     while m % (2 * rows) == 0 and (2 * rows) * vectors + vectors + 1 <= most:
         rows *= 2
@@ -156,22 +141,19 @@ def _fills_sixteen(target: CpuTarget, element: str) -> bool:
     """Whether a block may have twelve accumulators, which with a strip and an element of A fill 15 or 16 registers.
 
     Two units that multiply and add in four cycles, or five as on Zen 2, need eight or ten independent sums: with eight,
-    each delay is lost. On Granite Rapids four rows of two vectors reach 83 % of the peak in registers, six of two 93 %,
-    and four of three 99 %.
+    each delay is lost. On Granite Rapids four rows of two vectors reach 83 % of the peak in registers, and four of
+    three 99 %.
     """
     return target.vector_registers == 16 and "fma" in target.features and types.is_float(element)
-
-
-def _takes_high(m: int) -> bool:
-    return m % LOW == 0 and m >= 2 * HIGH
 
 
 def unrolled(target: CpuTarget, depth: int) -> int:
     """How many steps along K, a divisor of `depth`, one iteration of the innermost loop does, where units are elements.
 
     A step is so short that the loop's own instructions take units from the multiply-adds: four steps are 3 to 8 %
-    faster for float32 on Granite Rapids, with AVX-512 and with AVX2. They lose 5 % with VDPBF16PS.
+    faster for float32 on Granite Rapids, with AVX-512. They lose 5 % with VDPBF16PS. With AVX2, two are 3 % faster, and
+    four would be 3 % more, but take a half longer to compile.
     """
-    return (
-        math.gcd(depth, UNROLLED) if target.vector_bytes >= 32 and target.triple.startswith("x86_64") else 1
-    )
+    if target.vector_bytes < 32 or not target.triple.startswith("x86_64"):
+        return 1
+    return math.gcd(depth, target.vector_bytes // BYTES_OF_A_STEP)

@@ -66,11 +66,11 @@ class RowTable:
 
     @classmethod
     def of(
-        cls, lowering: Lowering, product: Product, tallest: int, iterations: int, rows: int, k: int
+        cls, lowering: Lowering, product: Product, height: int, iterations: int, rows: int, k: int
     ) -> RowTable:
-        """A table for so many iterations, with `k` elements of each row, read in blocks of `tallest` rows at most."""
+        """A table for so many iterations, with `k` elements of each row, read in blocks of `height` rows."""
         # The last block of rows reads the entries of the next one, to prefetch.
-        start = lowering.scratch.allocate((iterations * rows + tallest,), POINTER).pointer
+        start = lowering.scratch.allocate((iterations * rows + height,), POINTER).pointer
         zeros = lowering.scratch.keep_cleared(k * types.byte_size(product.element))
         return cls(start, zeros, rows, k // product.count)
 

@@ -128,7 +128,7 @@ def _right_ahead(lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, pa
 
     def fetch(at: Place, k: Value) -> None:
         strip = at.region.block.strip
-        share = -(-right.pitch * product.count // at.region.downs)  # rows of B per block of rows of A
+        share = -(-right.pitch * product.count // at.region.rows.pieces)  # rows of B per block of rows of A
         spread = _Spread.of(product, right.pitch, share, strip * types.byte_size(b.element))
         pitch = builder.select(part.known, builder.i64(strip), b.access.strides[0])
         there = b.access.pointer(corner, Point((builder.i64(0), at.column), -1, 1))

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget, codegen
-from triton_porting_kit.compiler.loops.matmul.register_blocking import UNROLLED
+from triton_porting_kit.compiler.loops.matmul.register_blocking import unrolled
 from triton_porting_kit.compiler.loops.matmul.strip_packing import ROWS
 from triton_porting_kit.compiler.loops.tiles.scratch import Stack
 
@@ -115,7 +115,7 @@ def test_one_operand_for_both_sides() -> None:
     text = native_functions.loops_of(
         sample_loops.product, {"X": "*fp32", "O": "*fp32", "n": "i32"}, TARGET, B=32
     ).text
-    assert text.count("math.fma") == UNROLLED * 8 * 2
+    assert text.count("math.fma") == unrolled(TARGET, 32) * 8 * 2
 
 
 @pytest.mark.parametrize(

@@ -35,17 +35,15 @@ def test_blocks_tile_the_result_and_fit_the_registers(
     assert [region.before for region in regions] == list(
         accumulate((region.blocks for region in regions[:-1]), initial=0)
     )
-    for region in regions:
-        assert region.downs == sum(other.rows.pieces for other in regions if other.columns == region.columns)
 
 
 @pytest.mark.parametrize(
     ("m", "n", "blocks"),
     [
-        (16, 16, [(6, 16, 2), (4, 16, 1)]),
-        (32, 32, [(6, 16, 8), (4, 16, 4)]),
-        (64, 64, [(4, 24, 32), (6, 16, 10), (4, 16, 1)]),
-        (128, 128, [(4, 24, 128), (6, 16, 40), (4, 16, 4)]),
+        (16, 16, [(4, 16, 4)]),
+        (32, 32, [(4, 16, 16)]),
+        (64, 64, [(4, 24, 32), (4, 16, 16)]),
+        (128, 128, [(4, 24, 128), (4, 16, 64)]),
         (8, 128, [(4, 24, 8), (4, 16, 4)]),
         (2, 128, [(2, 16, 8)]),
     ],
@@ -61,7 +59,7 @@ def test_twelve_accumulators_of_sixteen_registers(m: int, n: int, blocks: list[t
         (WIDE, 32, 4),
         (WIDE, 2, 2),
         (WIDE, 7, 1),
-        (NARROW, 32, 4),
+        (NARROW, 32, 2),
         (PLAIN, 32, 1),
         (CpuTarget.portable(64), 32, 1),
     ],
