@@ -180,7 +180,7 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
     a, b, c = (operand.type for operand in dot.operands)
     (m, k), (_, n) = a.shape or (), b.shape or ()
     product = product_for(target, *scaled_factors.elements(dot), (m, n, k), c.element)
-    block = product.block(target, m, n, c.element)
+    block = product.block(target, m, n, c.element, several=True)
     raw = _raw(lowering, product, a.element, -(-n // block.strip))
     left = scaled_factors.definition(dot)
     in_place = _lies_in_rows(lowering, left, raw or product.element, k)

@@ -83,9 +83,9 @@ class Product(ABC):
     ) -> Buffer:
         """Pack B (..., K, N) in scratch as (..., depth, N) units, row-major unless a `place` is given."""
 
-    def block(self, target: CpuTarget, m: int, n: int, work: str) -> Blocking:
-        """The block of the (M, `n`) sums of type `work` that stays in registers."""
-        return blocking(target, m, n, work)
+    def block(self, target: CpuTarget, m: int, n: int, work: str, *, several: bool = False) -> Blocking:
+        """The block of the (`m`, `n`) sums of type `work` that stays in registers. `several`: see `blocking`."""
+        return blocking(target, m, n, work, several=several)
 
 
 class VectorProduct(Product):
@@ -277,7 +277,7 @@ class TileProduct(Interleaved):
         """An odd number of cache lines: all rows of a tile are read at once, which are then in different sets."""
         return depth + amx_kernels.ROWS if depth % (2 * amx_kernels.ROWS) == 0 else depth
 
-    def block(self, target: CpuTarget, m: int, n: int, work: str) -> Blocking:
+    def block(self, target: CpuTarget, m: int, n: int, work: str, *, several: bool = False) -> Blocking:
         """Up to two by two tile registers."""
         return amx_kernels.blocking(m, n)
 

@@ -16,13 +16,14 @@ NARROW = CpuTarget("x86_64-unknown-linux-gnu", "haswell", frozenset({"avx", "avx
 PLAIN = CpuTarget("x86_64-unknown-linux-gnu", "x86-64", frozenset())
 
 
+@pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("target", [WIDE, NARROW, PLAIN], ids=["avx512", "avx2", "sse2"])
 @pytest.mark.parametrize("element", ["f32", "f64", "i32"])
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 4), (16, 16), (64, 128), (128, 2), (1, 256), (256, 1)])
 def test_blocks_tile_the_result_and_fit_the_registers(
-    m: int, n: int, element: str, target: CpuTarget
+    m: int, n: int, element: str, target: CpuTarget, several: bool
 ) -> None:
-    block = blocking(target, m, n, element)
+    block = blocking(target, m, n, element, several=several)
     assert block.lanes * types.byte_size(element) <= target.vector_bytes
     assert block.rows * block.vectors + block.vectors + 1 <= target.vector_registers
     regions, covered = block.regions(m, n), np.zeros((m, n), np.int64)
@@ -49,8 +50,9 @@ def test_blocks_tile_the_result_and_fit_the_registers(
     ],
 )
 def test_twelve_accumulators_of_sixteen_registers(m: int, n: int, blocks: list[tuple[int, int, int]]) -> None:
-    regions = blocking(NARROW, m, n, "f32").regions(m, n)
+    regions = blocking(NARROW, m, n, "f32", several=True).regions(m, n)
     assert [(region.block.rows, region.block.strip, region.blocks) for region in regions] == blocks
+    assert len(blocking(NARROW, m, n, "f32").regions(m, n)) == 1
 
 
 @pytest.mark.parametrize(
