@@ -180,7 +180,7 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
     a, b, c = (operand.type for operand in dot.operands)
     (m, k), (_, n) = a.shape or (), b.shape or ()
     product = product_for(target, *scaled_factors.elements(dot), (m, n, k), c.element)
-    block = product.block(target, m, n, c.element, several=True)
+    block = product.block(target, m, n, c.element, several=_is_alone(dot))
     raw = _raw(lowering, product, a.element, -(-n // block.strip))
     left = scaled_factors.definition(dot)
     in_place = _lies_in_rows(lowering, left, raw or product.element, k)
@@ -236,6 +236,11 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
     )
     lowering.part(Panels)[dot] = panel
     return panel
+
+
+def _is_alone(dot: Operation) -> bool:
+    """Whether a dot is the only one in its loop."""
+    return sum(other.name == dot.name for other in dot.block.operations) == 1
 
 
 def _raw(lowering: Lowering, product: Product, element: str, strips: int) -> str:

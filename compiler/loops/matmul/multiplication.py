@@ -224,7 +224,7 @@ class Multiplication:
         assert isinstance(product, VectorProduct)
         # Only the block that most sums are in: each one that is unrolled takes a fourth longer to compile.
         several = isinstance(product, Elements) and block == self.block
-        units = unrolled(lowering.target, depth) if several else 1
+        units = unrolled(lowering.target, depth, block.vectors) if several else 1
         return RegisterBlock(builder, product, block, sums, (pitch, apart), units)
 
     def _excess(self, column: Value, block: Blocking) -> list[Value]:

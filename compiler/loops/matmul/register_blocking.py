@@ -121,8 +121,9 @@ def _spans(extent: int, size: int, rest: int) -> list[Span]:
 def blocking(target: CpuTarget, m: int, n: int, element: str, *, several: bool = False) -> Blocking:
     """The largest block whose accumulators, one row of B's strip and one element of A fit the vector registers.
 
-    Blocks of `several` sizes, each with loops of its own, are for products that wait for others. For each of the many
-    products in a loop such as attention's, compiling them would take a half longer for 4 % less time of a program.
+    Blocks of `several` sizes, each with loops of its own, are for products that wait for others, alone in their loop.
+    For the many products in a loop such as attention's, compiling them would take a half longer, to save 4 % of the
+    time of a program.
     """
     lanes = min(n, target.vector_bytes // types.byte_size(element))
     while n % lanes:
@@ -151,13 +152,16 @@ def _fills_sixteen(target: CpuTarget, element: str) -> bool:
     return target.vector_registers == 16 and "fma" in target.features and types.is_float(element)
 
 
-def unrolled(target: CpuTarget, depth: int) -> int:
+def unrolled(target: CpuTarget, depth: int, vectors: int) -> int:
     """How many steps along K, a divisor of `depth`, one iteration of the innermost loop does, where units are elements.
 
+    `vectors` are those of a row of the block.
+
     A step is so short that the loop's own instructions take units from the multiply-adds: four steps are 3 to 8 %
-    faster for float32 on Granite Rapids, with AVX-512. They lose 5 % with VDPBF16PS. With AVX2, two are 3 % faster, and
-    four would be 3 % more, but take a half longer to compile.
+    faster for float32 on Granite Rapids, with AVX-512. They lose 5 % with VDPBF16PS. With AVX2, two are 3 % faster in
+    wide blocks, and four would be 3 % more, but take a half longer to compile.
     """
-    if target.vector_bytes < 32 or not target.triple.startswith("x86_64"):
+    short = target.vector_bytes < 32 or (target.vector_registers == 16 and vectors < WIDE)
+    if short or not target.triple.startswith("x86_64"):
         return 1
     return math.gcd(depth, target.vector_bytes // BYTES_OF_A_STEP)
