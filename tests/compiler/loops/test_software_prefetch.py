@@ -158,7 +158,7 @@ def test_what_comes_next_is_fetched(without: str) -> None:
     generator = np.random.default_rng(0)
     a, b, c = (aligned(x * y, np.float32).reshape(x, y) for x, y in ((m, size), (size, size), (m, n)))
     a[:], b[:] = (generator.integers(-4, 4, array.shape) for array in (a, b))
-    block = register_blocking.blocking(target, m, n, "f32")
+    block = register_blocking.blocking(target, m, n, "f32", several=True)
     panel = target.strip_bytes // block.strip // 4 // fetched.K * fetched.K
     panel = min(panel, target.caches.panel_bytes // n // 4)
     assert panel < size
