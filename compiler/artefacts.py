@@ -49,17 +49,16 @@ def mlir_module(source: object) -> Any:
     return parsed(source, parse_mlir)
 
 
-def structured_artefact(module: Any, *, verified: bool = False) -> Parsed:
+def structured_artefact(module: Any) -> Parsed:
     """The artefact of a module of the structured form that a stage has built.
 
-    Raises `InvalidIR` if MLIR's verifier rejects it, or, with TPK_VERIFY set, the dialect's verifier. A module that was
-    `verified`, and has only been simplified by MLIR's own passes since, is not verified by MLIR again.
+    Raises `InvalidIR` if MLIR's verifier rejects it, or, with TPK_VERIFY set, the dialect's verifier.
     """
     if os.environ.get("TPK_VERIFY", "") not in ("", "0"):
         from triton_porting_kit.compiler.dialect import verifier
 
         verifier.verify(module)
-    return Parsed(mlir.printed(module), module) if verified else mlir_artefact(module)
+    return mlir_artefact(module)
 
 
 def structured_module(source: object) -> Any:
