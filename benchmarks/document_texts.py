@@ -107,9 +107,9 @@ MISSES = {
         "  steps along K without a branch would be 3 % faster than two, but take a half longer to compile."
     ),
     "RMS norm fp32 .*": (
-        "- RMS norm over 2048x2048 takes 1.8 ms where the memory of its result is mapped already. The first call after\n"
-        "  one of torch eager, which frees larger arrays, maps its 4,096 pages anew, which takes several times as long.\n"
-        "  The same goes for torch.compile, so the ratio differs from run to run: 0.6 to 1.4."
+        "- RMS norm over 2048x2048 takes 1.8 ms where the memory of its result is mapped already. The first call\n"
+        "  after one of torch eager, which frees larger arrays, maps its 4,096 pages anew, which takes several times\n"
+        "  as long. The same goes for torch.compile, so the ratio differs from run to run: 0.6 to 1.4."
     ),
     "matmul bf16 .*": (
         "- With AMX, a product of bf16 is limited by reading A: each program reads its rows from L3, which gives\n"
