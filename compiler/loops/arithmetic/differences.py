@@ -6,7 +6,7 @@ An exponential of one takes fewer operations, since it needs no power of two abo
 from __future__ import annotations
 
 from triton_porting_kit.compiler.dialect.operations import Reduce
-from triton_porting_kit.compiler.loops.ir.program import Block, Def
+from triton_porting_kit.compiler.loops.ir.program import Def, only_operation
 
 MAXIMA = ("arith.maxnumf", "arith.maximumf")
 MOST_STEPS = 8
@@ -43,14 +43,6 @@ def _at_least(upper: Def, number: Def, along: tuple[int, ...], steps: int) -> bo
         return _at_least(owner.operands[0], number, added, steps - 1)
     if not Reduce.isa(owner) or len(owner.operands) > 1 or along != (Reduce(owner).axis,):
         return False
-    return _is_maximum(owner.regions[0]) and _at_least(owner.operands[0], number, (), steps - 1)
-
-
-def _is_maximum(region: Block) -> bool:
-    first, last = region.operations[0], region.operations[-1]
-    return (
-        len(region.operations) == 2
-        and first.name in MAXIMA
-        and set(first.operands) == set(region.arguments)
-        and last.operands == first.results
-    )
+    combines = only_operation(owner.regions[0])
+    is_maximum = combines is not None and combines.name in MAXIMA
+    return is_maximum and _at_least(owner.operands[0], number, (), steps - 1)

@@ -265,6 +265,13 @@ def walk(block: Block) -> Iterator[Operation]:
             stack.pop()
 
 
+def only_operation(region: Block) -> Operation | None:
+    """The operation that a region applies to its arguments, in any order, and yields; None if it does anything else."""
+    first, last = region.operations[0], region.operations[-1]
+    alone = len(region.operations) == 2 and set(first.operands) == set(region.arguments)
+    return first if alone and last.operands == first.results else None
+
+
 def last_user(definition: Def) -> int:
     """The position of the last operation, in the value's own block, that uses the value or contains a use."""
     ancestors = (user.ancestor_in(definition.block) for user in definition.users)

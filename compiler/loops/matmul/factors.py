@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, JoinAt, Point
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, JoinAt, Point, Tensor
 
 COLUMN_STRIP = 16
 """Most rows in a strip of an A that is packed column by column."""
@@ -95,22 +97,14 @@ class Left:
         """Where `Columns` of so many columns are read."""
         return cls(start, builder.i64(1), builder.i64(strip), strip, depth)
 
-    def from_row(self, builder: LoopBuilder, row: Value, element: str, count: int) -> Left:
-        """The same from a row on, the first of a block of `count`."""
+    def from_row(self, builder: LoopBuilder, row: Value, element: str) -> Left:
+        """The same from a row on, the first of a block."""
         element = types.storage(self.raw or element)
         if not self.strip:
             return replace(self, start=builder.address(self.start, [builder.mul(row, self.pitch)], element))
-        if self.strip % count:
-            rows = [builder.add(row, builder.i64(index)) for index in range(count)]
-            starts = tuple(self._in_strip(builder, row, element) for row in rows)
-            return replace(self, start=starts[0], starts=starts)
-        return replace(self, start=self._in_strip(builder, row, element))
-
-    def _in_strip(self, builder: LoopBuilder, row: Value, element: str) -> Value:
-        """Where a row of `Columns` begins."""
         within = builder.binary("arith.remui", row, builder.i64(self.strip))
         strips = builder.mul(builder.sub(row, within), builder.i64(self.depth))
-        return builder.address(self.start, [strips, within], element)
+        return replace(self, start=builder.address(self.start, [strips, within], element))
 
     def rows(self, builder: LoopBuilder, k: Value, count: int, unit: str, element: str) -> list[Value]:
         """The addresses of the first rows at `k` units along K."""
@@ -122,3 +116,29 @@ class Left:
             builder.address(start, [builder.mul(self.pitch, builder.i64(row))], element)
             for row in range(count)
         ]
+
+
+def fill_either(
+    lowering: Lowering,
+    operation: Operation,
+    place: Buffer,
+    tensor: Tensor,
+    condition: Value,
+    specially: Callable[[], None],
+) -> None:
+    """Write a factor to its `place`: `specially` if the `condition` holds, else as every tensor is."""
+    builder = lowering.builder
+
+    def special() -> list[Value]:
+        builder.forget_reads()
+        specially()
+        return []
+
+    def usual() -> list[Value]:
+        builder.forget_reads()
+        lowering.fill(operation, place, tensor)
+        return []
+
+    builder.forget_reads()
+    builder.if_else(condition, special, usual)
+    builder.forget_reads()

@@ -6,14 +6,12 @@ A block of sums stays in registers over the whole length along K; see `vector_ke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import cycle
 
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import convert
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
-from triton_porting_kit.compiler.loops.ir.regions import LoopRegion
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
@@ -21,13 +19,7 @@ from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Left, Strips
 from triton_porting_kit.compiler.loops.matmul.panels import Part
 from triton_porting_kit.compiler.loops.matmul.products import Elements, Product, TileProduct, VectorProduct
-from triton_porting_kit.compiler.loops.matmul.register_blocking import (
-    Blocking,
-    Place,
-    Region,
-    Span,
-    unrolled,
-)
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, Place, Region, unrolled
 from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch, steps_between
 from triton_porting_kit.compiler.loops.matmul.tile_prefetch import Beside, nothing
@@ -44,18 +36,11 @@ def start_of(builder: LoopBuilder, buffer: Buffer, batch: Sequence[Value]) -> Va
     return builder.address(buffer.pointer, terms, buffer.element)
 
 
-def _loop(builder: LoopBuilder, span: Span) -> AbstractContextManager[LoopRegion]:
-    """A loop over the pieces of a span."""
-    first, end, size = (builder.i64(number) for number in (span.first, span.end, span.size))
-    return builder.loop(first, end, size, points=span.pieces)
-
-
 @dataclass(frozen=True)
 class _Strip:
-    """The columns of one strip of B: the address of their sums' first row, of B, and each column's excess."""
+    """The first column of a strip, the address of its part of B, and each column's excess."""
 
     column: Value
-    sums: Value
     right: Value
     excess: list[Value]
 
@@ -81,21 +66,22 @@ class Multiplication:
         b_start, c_start = (start_of(builder, buffer, batch) for buffer in (b, self.c))
         room = self._room()
         for region in self.block.regions(*self.c.shape[-2:]):
-            with _loop(builder, region.columns) as strips:
+            first, end, size = map(builder.i64, region.columns)
+            with builder.loop(first, end, size, points=region.columns.pieces) as strips:
                 column = strips.induction
                 right = builder.address(b_start, [builder.mul(column, apart)], b.element)
-                strip = _Strip(column, c_start, right, self._excess(column, region.block))
-                self._region(region, strip, room)
+                strip = _Strip(column, right, self._excess(column, region.block))
+                self._region(region, strip, c_start, room)
 
-    def _region(self, region: Region, strip: _Strip, room: Buffer | None) -> None:
+    def _region(self, region: Region, strip: _Strip, c_start: Value, room: Buffer | None) -> None:
         """The blocks of a region in one strip."""
-        builder, n, tile = self.lowering.builder, self.c.shape[-1], self._tile(region.block)
-        with _loop(builder, region.rows) as rows:
+        builder, (m, n), tile = self.lowering.builder, self.c.shape[-2:], self._tile(region.block)
+        with builder.loop(
+            builder.i64(0), builder.i64(m), builder.i64(region.block.rows), points=region.downs
+        ) as rows:
             at = Place(region, rows.induction, strip.column)
             self.beside(at)
-            c_row = builder.address(
-                strip.sums, [at.column, builder.mul(at.row, builder.i64(n))], self.c.element
-            )
+            c_row = builder.address(c_start, [at.column, builder.mul(at.row, builder.i64(n))], self.c.element)
             sums = self._multiplied(
                 tile, at, strip, room, _less(builder, self._begun(tile, at, c_row), strip.excess)
             )
@@ -125,7 +111,7 @@ class Multiplication:
         """The `sums` of a block with its products along K."""
         builder, part, rows = self.lowering.builder, self.part, at.region.block.rows
         if not isinstance(part.left, RowTable):
-            there = part.left.from_row(builder, at.row, types.storage(self.product.element), rows)
+            there = part.left.from_row(builder, at.row, types.storage(self.product.element))
             return self._along(tile, at, there, strip.right, part.depth, room, sums, builder.i64(0))
         each, units = builder.i64(part.left.units), builder.i64(part.right.strides[-2])
         with builder.loop(builder.i64(0), part.iterations, builder.i64(1), sums) as iterations:
@@ -222,9 +208,9 @@ class Multiplication:
                 builder, product.instruction, product.element, block, sums, pitch, streams=streams
             )
         assert isinstance(product, VectorProduct)
-        # Only the block that most sums are in: each one that is unrolled takes a fourth longer to compile.
-        several = isinstance(product, Elements) and block == self.block
-        units = unrolled(lowering.target, depth, block.vectors) if several else 1
+        # Only the block that most sums are in is unrolled: more code takes longer to compile.
+        most_sums = isinstance(product, Elements) and block == self.block
+        units = unrolled(lowering.target, depth, block.vectors) if most_sums else 1
         return RegisterBlock(builder, product, block, sums, (pitch, apart), units)
 
     def _excess(self, column: Value, block: Blocking) -> list[Value]:

@@ -2,9 +2,9 @@
 
 Programs that compute one column of tiles multiply by the same B. For each iteration's part of a panel, the cache
 records the address that it was read from. An iteration that would read the same address finds the part packed. Two
-conditions guarantee that memory has not changed: each iteration checks that nothing the launch writes overlaps what it
-reads (`store_footprint`), and each thread begins a launch with an empty cache. An iteration with elements out of bounds
-always packs anew.
+conditions guarantee that memory has not changed: each iteration checks that nothing which the launch writes overlaps
+what it reads (`store_footprint`; of stores to rows that a list chooses, nothing which this thread has written so far),
+and each thread begins a launch with an empty cache. An iteration with elements out of bounds always packs anew.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import amx_kernels
-from triton_porting_kit.compiler.loops.matmul.factors import Columns, Strips, column_strip
+from triton_porting_kit.compiler.loops.matmul.factors import Columns, Strips, column_strip, fill_either
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, blocking
 from triton_porting_kit.compiler.loops.matmul.strip_packing import fill_right
 from triton_porting_kit.compiler.loops.tiles.access import Load
@@ -182,19 +182,11 @@ class Interleaved(Product):
         for access in loads:
             plain = builder.logical_and(plain, access.plain_condition(builder))
 
-        def transposed() -> list[Value]:
+        def transposed() -> None:
             evaluation = Evaluation(builder, frozenset(loads), {})
             transpose_squares(evaluation, tensor, lowering.target, place, self.count)
-            return []
 
-        def otherwise() -> list[Value]:
-            builder.forget_reads()
-            lowering.fill(operation, place, tensor)
-            return []
-
-        builder.forget_reads()
-        builder.if_else(plain, transposed, otherwise)
-        builder.forget_reads()
+        fill_either(lowering, operation, place, tensor, plain, transposed)
 
     def pack_right(
         self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None

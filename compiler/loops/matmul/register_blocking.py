@@ -1,7 +1,7 @@
 """How many accumulators of a dot stay in registers at a time, and how many steps along K follow without a branch.
 
-Blocks of one size need not cover all sums. With 16 registers, twelve accumulators are four rows of three vectors, and
-the columns of a tile are a power of two.
+Blocks of one size need not cover all sums: the columns of a tile are a power of two, and twelve accumulators in 16
+registers are four rows of three vectors.
 """
 
 from __future__ import annotations
@@ -39,21 +39,26 @@ class Blocking:
 
     @property
     def packed_strip(self) -> int:
-        """The columns of a strip of a packed B: of those that all blocks of the same sums consist of."""
+        """The columns of a strip of a packed B, of which the blocks of all regions consist."""
         return self.lanes if self.vectors == WIDE else self.strip
 
     def regions(self, m: int, n: int) -> list[Region]:
-        """The regions that cover `m` rows and `n` columns; this block is that of the first one."""
+        """The regions that cover `m` rows and `n` columns. This block is that of the first one."""
         first, *rest = _spans(n, self.strip, NARROW * self.lanes)
         found: list[Region] = []
         for columns, block in ((first, self), *((span, replace(self, vectors=NARROW)) for span in rest)):
             before = found[-1].before + found[-1].blocks if found else 0
-            found.append(Region(block, Span(0, m, self.rows), columns, before))
+            found.append(Region(block, columns, m // self.rows, before))
         return found
+
+    def blocks(self, m: int, n: int) -> int:
+        """The number of blocks in these regions."""
+        last = self.regions(m, n)[-1]
+        return last.before + last.blocks
 
 
 class Span(NamedTuple):
-    """Rows or columns, from `first` to before `end`, `size` at a time."""
+    """Columns from `first` to before `end`, `size` at a time."""
 
     first: int
     end: int
@@ -61,30 +66,20 @@ class Span(NamedTuple):
 
     @property
     def pieces(self) -> int:
-        """The number of pieces."""
         return (self.end - self.first) // self.size
-
-    def within(self, builder: LoopBuilder, index: Value) -> Value:
-        """The number of the piece that begins at an index, among those of the span."""
-        return builder.binary(
-            "arith.divui",
-            builder.sub(index, builder.i64(self.first)),
-            builder.i64(self.size),
-        )
 
 
 class Region(NamedTuple):
-    """Sums in register blocks of one size, with so many blocks `before` them."""
+    """All rows of some columns: `downs` blocks in each strip of them, and so many blocks `before` the first one."""
 
     block: Blocking
-    rows: Span
     columns: Span
+    downs: int
     before: int
 
     @property
     def blocks(self) -> int:
-        """The number of blocks."""
-        return self.rows.pieces * self.columns.pieces
+        return self.downs * self.columns.pieces
 
 
 class Place(NamedTuple):
@@ -96,16 +91,14 @@ class Place(NamedTuple):
 
     def down(self, builder: LoopBuilder) -> Value:
         """The number of the block among those of the same columns."""
-        return self.region.rows.within(builder, self.row)
+        return builder.binary("arith.divui", self.row, builder.i64(self.region.block.rows))
 
     def number(self, builder: LoopBuilder) -> Value:
         """The number of the block among all."""
-        region = self.region
-        across = region.columns.within(builder, self.column)
-        first = builder.add(
-            builder.i64(region.before),
-            builder.mul(across, builder.i64(region.rows.pieces)),
-        )
+        region, columns = self.region, self.region.columns
+        distance = builder.sub(self.column, builder.i64(columns.first))
+        across = builder.binary("arith.divui", distance, builder.i64(columns.size))
+        first = builder.add(builder.i64(region.before), builder.mul(across, builder.i64(region.downs)))
         return builder.add(first, self.down(builder))
 
 
@@ -121,9 +114,9 @@ def _spans(extent: int, size: int, rest: int) -> list[Span]:
 def blocking(target: CpuTarget, m: int, n: int, element: str, *, several: bool = False) -> Blocking:
     """The largest block whose accumulators, one row of B's strip and one element of A fit the vector registers.
 
-    Blocks of `several` sizes, each with loops of its own, are for products that wait for others, alone in their loop.
-    For the many products in a loop such as attention's, compiling them would take a half longer, to save 4 % of the
-    time of a program.
+    Blocks of `several` sizes have loops of their own each. They are for a product that waits for later iterations, and
+    is the only one in its loop. A loop such as attention's has several products, and would take a half longer to
+    compile, to run 4 % faster.
     """
     lanes = min(n, target.vector_bytes // types.byte_size(element))
     while n % lanes:
@@ -132,9 +125,9 @@ def blocking(target: CpuTarget, m: int, n: int, element: str, *, several: bool =
     widest = 4 if target.vector_registers >= 32 else NARROW
     while vectors < widest and n % (2 * vectors * lanes) == 0:
         vectors *= 2
-    # Tiles are filled by so many elements at a time.
-    whole = lanes == target.lanes and m % ROWS == 0 and n >= 2 * WIDE * lanes
-    if several and whole and vectors == NARROW and _fills_sixteen(target, element):
+    # `Lowering.fill` writes `target.lanes` elements at a time, which have to lie in one strip.
+    suits = vectors == NARROW and lanes == target.lanes and m % ROWS == 0 and n >= 2 * WIDE * lanes
+    if several and suits and _fills_sixteen(target, element):
         return Blocking(ROWS, WIDE, lanes)
     rows, most = 1, target.vector_registers * 3 // 4  # the compiler needs the rest
     while m % (2 * rows) == 0 and (2 * rows) * vectors + vectors + 1 <= most:

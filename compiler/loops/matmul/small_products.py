@@ -21,10 +21,8 @@ from triton_porting_kit.compiler.loops.memory.row_prefetch import step_between
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.lane_memory import LINE
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor
-
-LINE = 64
-"""Bytes of a cache line."""
 
 
 def in_place(lowering: Lowering, product: Product, tensor: Tensor) -> Buffer | None:
@@ -70,8 +68,8 @@ def next_tiles(
     if not tiles:
         return None
     (m, n, k), steps = shape, LINE // types.byte_size(factors[0][1].element)
-    last, times = block.regions(m, n)[-1], -(-k // steps)
-    calls = (last.before + last.blocks) * times
+    times = -(-k // steps)
+    calls = block.blocks(m, n) * times
 
     def fetch(at: Place, k: Value, left: Left, along: Value) -> None:
         time = builder.binary("arith.divui", k, builder.i64(steps))

@@ -28,10 +28,8 @@ from triton_porting_kit.compiler.loops.memory.growth import advance
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.lane_memory import LINE
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
-
-LINE = 64
-"""Bytes of a cache line."""
 
 MOST = 8
 """Most lines of B to prefetch at a time: with few rows of sums, multiplying takes too little time to hide more."""
@@ -96,9 +94,9 @@ def _columns_ahead(lowering: Lowering, dot: Operation, a: Tensor, panel: Panel) 
         return None
     assert isinstance(a, Load)
     builder, right = lowering.builder, panel.right
-    last = panel.block.regions(panel.left.shape[0], right.shape[1])[-1]
+    blocks = panel.block.blocks(panel.left.shape[0], right.shape[1])
     corner, zero = Evaluation(builder, frozenset({a.access}), {}), builder.i64(0)
-    share = -(-right.pitch // (last.before + last.blocks))  # columns of A per register block
+    share = -(-right.pitch // blocks)  # columns of A per register block
     spread = _Spread.of(panel.product, right.pitch, share, a.shape[0] * types.byte_size(a.element))
 
     def fetch(at: Place, k: Value) -> None:
@@ -128,7 +126,7 @@ def _right_ahead(lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, pa
 
     def fetch(at: Place, k: Value) -> None:
         strip = at.region.block.strip
-        share = -(-right.pitch * product.count // at.region.rows.pieces)  # rows of B per block of rows of A
+        share = -(-right.pitch * product.count // at.region.downs)  # rows of B per block of rows of A
         spread = _Spread.of(product, right.pitch, share, strip * types.byte_size(b.element))
         pitch = builder.select(part.known, builder.i64(strip), b.access.strides[0])
         there = b.access.pointer(corner, Point((builder.i64(0), at.column), -1, 1))

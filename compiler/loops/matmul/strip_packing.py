@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Operation
-from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.matmul.factors import Strips
+from triton_porting_kit.compiler.loops.matmul.factors import Strips, fill_either
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.lane_memory import LINE
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor
-
-LINE = 64
-"""Bytes of a cache line."""
 
 ROWS = 4
 """Rows that are written to a strip before the next strip: with AVX2 as fast as eight."""
@@ -31,8 +28,7 @@ def fill_right(lowering: Lowering, operation: Operation, place: Buffer, tensor: 
     assert isinstance(tensor, Load)
     builder, access = lowering.builder, tensor.access
 
-    def some_rows_at_a_time() -> list[Value]:
-        builder.forget_reads()
+    def some_rows_at_a_time() -> None:
         evaluation = Evaluation(builder, frozenset({access}), {})
         (k, n), strip = place.shape, place.strides[0]
         with builder.loop(builder.i64(0), builder.i64(k), builder.i64(ROWS)) as rows:
@@ -41,16 +37,8 @@ def fill_right(lowering: Lowering, operation: Operation, place: Buffer, tensor: 
                     at = (builder.add(rows.induction, builder.i64(row)), columns.induction)
                     point = Point(at, 1, strip)
                     place.write(builder, point, evaluation.at(tensor, point))
-        return []
 
-    def otherwise() -> list[Value]:
-        builder.forget_reads()
-        lowering.fill(operation, place, tensor)
-        return []
-
-    builder.forget_reads()
-    builder.if_else(access.plain_condition(builder), some_rows_at_a_time, otherwise)
-    builder.forget_reads()
+    fill_either(lowering, operation, place, tensor, access.plain_condition(builder), some_rows_at_a_time)
 
 
 def _is_written_in_parts(place: Buffer, tensor: Tensor) -> bool:

@@ -29,10 +29,8 @@ from triton_porting_kit.compiler.loops.memory.row_prefetch import step_between
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.lane_memory import LINE
 from triton_porting_kit.compiler.loops.tiles.tensors import Point
-
-LINE = 64
-"""Bytes of a cache line."""
 
 ITERATIONS = 8
 """Over how many iterations of the loop the lines are spread: all at once would fill the buffers of the core's loads."""
@@ -84,8 +82,7 @@ def tiles_ahead(
     right = [] if kept is None else list(_following(lowering, loop, kept))
     if not outer and not right:
         return nothing
-    last = block.regions(*shape)[-1]
-    calls = last.before + last.blocks
+    calls = block.blocks(*shape)
     before = builder.mul(iteration_number(lowering, loop), builder.i64(calls)) if outer else builder.i64(0)
 
     def emit(at: Place) -> None:

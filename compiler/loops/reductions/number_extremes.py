@@ -11,10 +11,9 @@ import math
 from collections.abc import Sequence
 
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
-from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.program import Operation, only_operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.reductions import quiet_extremes
 
 PREDICATES = {"arith.maxnumf": "ogt", "arith.minnumf": "olt"}
 FIRST = {"arith.maxnumf": -math.inf, "arith.minnumf": math.inf}
@@ -23,19 +22,15 @@ FIRST = {"arith.maxnumf": -math.inf, "arith.minnumf": math.inf}
 
 def extreme_of(lowering: Lowering, operations: Sequence[Operation]) -> str | None:
     """The name of the operation by which one reduction combines elements, if `combined` can do it instead."""
-    region, inputs = operations[0].regions[0], operations[0].operands
-    first, last = region.operations[0], region.operations[-1]
+    inputs, combines = operations[0].operands, only_operation(operations[0].regions[0])
     applies = (
         lowering.target.keeps_second
         and len(operations) == len(inputs) == 1
-        and len(region.operations) == 2
-        and first.name in PREDICATES
-        and set(first.operands) == set(region.arguments)
-        and last.operands == first.results
+        and combines is not None
+        and combines.name in PREDICATES
         and inputs[0].type.element in ("f32", "f64")
-        and not quiet_extremes.applies(lowering, region, inputs)
     )
-    return first.name if applies else None
+    return combines.name if applies and combines is not None else None
 
 
 def combined(builder: LoopBuilder, name: str, number: Value, element: Value) -> Value:

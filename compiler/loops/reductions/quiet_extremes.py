@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
-from triton_porting_kit.compiler.loops.ir.program import Block, Def
+from triton_porting_kit.compiler.loops.ir.program import Block, Def, only_operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.tiles import lane_memory
@@ -27,13 +27,11 @@ MOST_STEPS = 32
 
 def applies(lowering: Lowering, region: Block, inputs: Sequence[Def]) -> bool:
     """Whether `extreme` combines what a reduction with this `region` reduces."""
-    first, last = region.operations[0], region.operations[-1]
+    combines = only_operation(region)
     return (
         lowering.target.has_range
-        and len(region.operations) == 2
-        and first.name in IMMEDIATE
-        and set(first.operands) == set(region.arguments)
-        and last.operands == first.results
+        and combines is not None
+        and combines.name in IMMEDIATE
         and len(inputs) == 1
         and inputs[0].type.element == "f32"
         and _is_quiet(lowering, inputs[0])

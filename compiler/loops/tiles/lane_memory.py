@@ -9,6 +9,9 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 
+LINE = 64
+"""Bytes of a cache line."""
+
 
 def to_storage(builder: LoopBuilder, value: Value) -> Value:
     """`value` in the type that it has in memory."""

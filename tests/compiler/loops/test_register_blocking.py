@@ -29,8 +29,8 @@ def test_blocks_tile_the_result_and_fit_the_registers(
     regions, covered = block.regions(m, n), np.zeros((m, n), np.int64)
     assert {region.columns.size % block.packed_strip for region in regions} == {0}
     for region in regions:
-        for row in range(*region.rows[:3]):
-            for column in range(*region.columns[:3]):
+        for row in range(0, region.downs * region.block.rows, region.block.rows):
+            for column in range(*region.columns):
                 covered[row : row + region.block.rows, column : column + region.block.strip] += 1
     assert (covered == 1).all()
     assert [region.before for region in regions] == list(

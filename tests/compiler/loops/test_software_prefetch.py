@@ -105,7 +105,7 @@ class Fetched:
         self.lines: dict[int, set[int]] = {cache: set() for cache in CACHES}
         note = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         self.notes = {
-            cache: note(lambda address, cache=cache: self.lines[cache].add(address // software_prefetch.LINE))
+            cache: note(lambda address, cache=cache: self.lines[cache].add(address // lane_memory.LINE))
             for cache in CACHES
         }
         imports = {
@@ -130,8 +130,8 @@ class Fetched:
 
 def aligned(size: int, dtype: Any) -> Array:
     """An array that begins with a line of memory."""
-    memory = np.zeros(size * np.dtype(dtype).itemsize + software_prefetch.LINE, np.uint8)
-    start = -memory.ctypes.data % software_prefetch.LINE
+    memory = np.zeros(size * np.dtype(dtype).itemsize + lane_memory.LINE, np.uint8)
+    start = -memory.ctypes.data % lane_memory.LINE
     return memory[start : start + size * np.dtype(dtype).itemsize].view(dtype)
 
 
@@ -141,8 +141,8 @@ def lines_of(array: Array) -> set[int]:
         line
         for row in array
         for line in range(
-            row.ctypes.data // software_prefetch.LINE,
-            (row.ctypes.data + row.nbytes - 1) // software_prefetch.LINE + 1,
+            row.ctypes.data // lane_memory.LINE,
+            (row.ctypes.data + row.nbytes - 1) // lane_memory.LINE + 1,
         )
     }
 
@@ -182,9 +182,7 @@ def test_what_comes_next_is_fetched(without: str) -> None:
         for column in range(0, n, block.packed_strip)
     ]
     wanted = np.concatenate(packed)
-    lines = np.array(
-        sorted(second & lines_of(fetched.scratch[None]))[: wanted.nbytes // software_prefetch.LINE]
-    )
-    offsets = lines * software_prefetch.LINE - fetched.scratch.ctypes.data
-    found = np.concatenate([fetched.scratch[offset : offset + software_prefetch.LINE] for offset in offsets])
+    lines = np.array(sorted(second & lines_of(fetched.scratch[None]))[: wanted.nbytes // lane_memory.LINE])
+    offsets = lines * lane_memory.LINE - fetched.scratch.ctypes.data
+    found = np.concatenate([fetched.scratch[offset : offset + lane_memory.LINE] for offset in offsets])
     np.testing.assert_array_equal(found.view(np.float32), wanted)

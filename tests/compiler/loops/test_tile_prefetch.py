@@ -13,7 +13,8 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget
-from triton_porting_kit.compiler.loops.matmul.tile_prefetch import ITERATIONS, LINE
+from triton_porting_kit.compiler.loops.matmul.tile_prefetch import ITERATIONS
+from triton_porting_kit.compiler.loops.tiles.lane_memory import LINE
 
 Array = np.ndarray[Any, Any]
 PREFETCH = re.compile(r'"llvm\.intr\.prefetch"\((%\w+)\) <\{[^}]*rw = (\d)[^}]*\}> : \(!llvm\.ptr\) -> \(\)')
