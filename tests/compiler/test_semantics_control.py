@@ -124,7 +124,7 @@ def test_carried_values_read_each_other_transposed_and_reduced(n: int) -> None:
 
 
 @triton.jit
-def circles_kernel(X, O, n, WAY: tl.constexpr, N: tl.constexpr):
+def cycles_kernel(X, O, n, WAY: tl.constexpr, N: tl.constexpr):
     """Each new value reads two or three of the old ones, so that more than one has to be set aside."""
     i = tl.arange(0, N)
     a, b, c = tl.load(X + i), tl.load(X + N + i), tl.load(X + 2 * N + i)
@@ -145,10 +145,10 @@ def circles_kernel(X, O, n, WAY: tl.constexpr, N: tl.constexpr):
 
 @pytest.mark.parametrize("n", [0, 1, 4])
 @pytest.mark.parametrize("way", ["three", "pairs", "all"])
-def test_carried_values_read_each_other_in_circles(way: str, n: int) -> None:
+def test_carried_values_read_each_other_in_cycles(way: str, n: int) -> None:
     x = integers(3, 64)
     out = empty((4, 64), "i32")
-    circles_kernel[(1,)](put(x, "i32"), out, n, WAY=way, N=64)
+    cycles_kernel[(1,)](put(x, "i32"), out, n, WAY=way, N=64)
     a, b, c = x
     d = a - c
     for _ in range(n):

@@ -38,9 +38,9 @@ _INTEGERS = 3.0 * 2**22
 _BIAS = 127
 """What the exponent of a float is stored with."""
 _VANISHING = -150.9
-"""A power of two below 2^-150, so that it is rounded to 0, and whose exponent is not in the middle of two integers."""
+"""A power of two with this exponent is rounded to 0. The exponent is not halfway between two integers."""
 _LIFT = 24
-"""The exponents of results that are not above 1 are that much larger while they are computed: so all are normal."""
+"""Results that are not above 1 are computed with exponents that are so much larger. So no factor is denormal."""
 
 _SCALEF_LANES = 16
 _ROUNDING_AS_SET = 4

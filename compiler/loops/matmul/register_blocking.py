@@ -16,7 +16,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.target import CpuTarget
 
 BYTES_OF_A_STEP = 16
-"""One iteration of the innermost loop does a step along K for each so many bytes of a register, if it does several."""
+"""An unrolled iteration does a step along K for every so many bytes of a register: four with AVX-512, two with AVX2."""
 
 WIDE, NARROW = 3, 2
 """Vectors of a row of a block with 16 registers: as many as fit, and in the columns that remain."""

@@ -72,8 +72,10 @@ class _Tile:
 def tiles_ahead(
     lowering: Lowering, operation: Operation, block: Blocking, shape: tuple[int, int], kept: Kept | None
 ) -> Beside:
-    """What the dot `operation`, whose sums have this shape, prefetches: what is around the loop if it is the first one
-    of a loop that is in no other one, and the next right operand if that is `kept`.
+    """What the blocks of the dot `operation` prefetch. Its sums have this `shape`.
+
+    The first dot of an outermost loop prefetches the tiles around the loop. Where a right operand is `kept`, the dot
+    prefetches the one of the next iteration.
     """
     loop, builder = operation.block.parent, lowering.builder
     if loop is None or loop.name != FOR or not lowering.target.prefetches or lowering.work_items > 1:

@@ -1,8 +1,8 @@
 """Which memory a thread's programs have written so far by scatters of rows: a range of addresses that grows.
 
 Where a list chooses the rows that a kernel writes, nothing is known of them before a launch. Its scatters then record
-in scratch what they are about to write. A thread records its own programs only: a kernel without atomic operations
-gives programs no order, so one that read what another thread's programs write would be a race.
+in scratch what they are about to write. A thread records its own programs only. Without atomic operations, programs
+have no order: to read what programs of other threads write would be a race.
 """
 
 from __future__ import annotations
