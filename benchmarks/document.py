@@ -292,11 +292,11 @@ def figure_table(figures: Iterable[Figure]) -> Iterator[str]:
 
 
 def other_kinds_sections(kinds: Mapping[str, Results]) -> Iterator[str]:
-    """Of the kinds that the page is not about: what models do, and with more than two threads kernels and gains."""
+    """Of the kinds that the page is not about: kernels and what models do, and the gains of more than two threads."""
     name, _ = fullest(kinds.items())
     for other, results in kinds.items():
         many = max(_threads(results), default=0) > 2
-        if other == name or not (many or results.group("workloads")):
+        if other == name:
             continue
         about = results.about
         yield f"## {title_of(other)}\n"
@@ -306,8 +306,8 @@ def other_kinds_sections(kinds: Mapping[str, Results]) -> Iterator[str]:
         yield f"Measured by `{about['command']}` on {about['date']}, {releases}.\n"
         if about.get("note"):
             yield f"{about['note']}\n"
+        yield from kernel_table(results)
         if many:
-            yield from kernel_table(results)
             yield 'Gains, as under "More threads":\n'
             yield from figure_table(results.group("scaling"))
         yield from workload_section(results, "### What models do there")

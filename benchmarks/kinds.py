@@ -84,5 +84,8 @@ def read_kinds(folder: Path = FOLDER) -> dict[str, Results]:
 
 
 def fullest(kinds: Iterable[tuple[str, Results]]) -> tuple[str, Results]:
-    """The results with the most figures; of as many, those that were measured last."""
-    return max(kinds, key=lambda kind: (len(kind[1].figures), str(kind[1].about["date"]), kind[0]))
+    """The results with the most figures; of as many, those that were measured last, and of these the first by name."""
+    return max(
+        sorted(kinds, key=lambda kind: kind[0]),
+        key=lambda kind: (len(kind[1].figures), str(kind[1].about["date"])),
+    )

@@ -46,7 +46,15 @@ def test_the_kind_with_the_most_figures_has_the_tables() -> None:
     assert "about Intel, AMX, which has the most figures" in text
     assert "| AMD, AVX2 | Old | 2025-12-31 | 1 of 1 |" in text
     assert "1.50 (1.10" in text
-    assert text.count("1.25 (1.10") == 1  # the figure for two threads
+    mine, others = text.split("\n## AMD, AVX2\n")
+    assert mine.count("1.25 (1.10") == 1  # the figure for two threads
+    assert others.count("1.25 (1.10") == 1
+
+
+def test_of_kinds_with_as_many_figures_the_first_by_name_has_the_tables() -> None:
+    same = Results(ABOUT, (SPEED,))
+    text = document({"intel-avx512": same, "intel-amx": same}, [])
+    assert "about Intel, AMX, which has the most figures" in text
 
 
 def test_machines_with_more_threads_have_tables_beside() -> None:
