@@ -24,6 +24,13 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT, PLOTS = ROOT / "docs" / "performance.md", ROOT / "docs" / "performance"
 
 
+def _others(about: Mapping[str, Any]) -> Iterator[str]:
+    """The commands that measured the rest."""
+    source: Any = about
+    while source := source.get("others"):
+        yield f"Figures that this does not measure: `{source['command']}` on {source['date']}.\n"
+
+
 def machine_section(results: Results) -> Iterator[str]:
     """The machine and the versions."""
     about = results.about
@@ -32,9 +39,7 @@ def machine_section(results: Results) -> Iterator[str]:
     if about.get("note"):
         yield f"**{about['note']}**\n"
     yield f"Measured by `{about['command']}`.\n"
-    source: Any = about
-    while source := source.get("others"):
-        yield f"Figures that this does not measure: `{source['command']}` on {source['date']}.\n"
+    yield from _others(about)
     releases = ", ".join(f"{name} {release}" for name, release in about["versions"].items() if release)
     yield from table(
         ("", ""),
@@ -304,6 +309,7 @@ def other_kinds_sections(kinds: Mapping[str, Results]) -> Iterator[str]:
             f"{what} {release}" for what, release in about["versions"].items() if release and what in RELEASES
         )
         yield f"Measured by `{about['command']}` on {about['date']}, {releases}.\n"
+        yield from _others(about)
         if about.get("note"):
             yield f"{about['note']}\n"
         yield from kernel_table(results)
