@@ -12,7 +12,8 @@ HEAD = f"""# Performance of the CPU backend
 edit this page; edit `benchmarks/document.py`.
 
 - Every kernel is written as in Triton's tutorials, without code specific to CPUs. Its result is checked against
-  float64 before it is timed.
+  float64 before it is timed. The gradient of attention is one kernel that adds to dq atomically, as FlashAttention's
+  is; before 2026-11-27, two kernels were measured, which do seven products instead of five.
 - Calls of the kit and of the peer alternate, on the same arrays. The peer writes into an existing output if its library
   supports that.
 - A sample lasts at least ten milliseconds. A run takes {RUNS} samples of each, or as many as fit in a minute, but at

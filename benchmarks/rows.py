@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from triton_porting_kit.kernels import cases
 from triton_porting_kit.kernels.cases import Case
@@ -129,7 +130,7 @@ def _attention() -> list[Row]:
     found = []
     for what, make, bar, products, arrays in (
         ("", cases.attention_case, 1.3, 2, 4),
-        (" backward", cases.attention_backward_case, 1.0, 5, 8),
+        (" backward", partial(cases.attention_backward_case, atomic=True), 1.0, 5, 8),
     ):
         for dtype, size in (("float32", 4), ("bfloat16", 2)):
             found.append(

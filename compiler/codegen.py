@@ -25,7 +25,7 @@ _WORD = re.compile(r"\w*")
 _DIRECT = {
     "math.absf", "math.absi", "math.ceil", "math.copysign", "math.ctlz", "math.ctpop", "math.cttz", "math.floor",
     "math.fma", "math.roundeven", "math.sqrt", "math.trunc", "vector.bitcast", "vector.broadcast", "vector.extract",
-    "vector.from_elements", "vector.interleave", "vector.reduction", "vector.shuffle",
+    "vector.from_elements", "vector.insert", "vector.interleave", "vector.reduction", "vector.shuffle",
 }  # fmt: skip
 """Operations of math and vector that ``convert-to-llvm`` lowers by itself, which saves the passes of those dialects."""
 

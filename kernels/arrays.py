@@ -67,6 +67,12 @@ def empty(shape: Sequence[int], like: Array, dtype: str | None = None) -> Array:
     return type(like).empty(tuple(shape), name, like.device)  # type: ignore[attr-defined, no-any-return]
 
 
+def zeros(shape: Sequence[int], like: Array, dtype: str | None = None) -> Array:
+    """`empty`, with every element 0."""
+    array: Array = empty(shape, like, dtype).zero_()  # type: ignore[attr-defined]
+    return array
+
+
 def check_shape(name: str, array: Array, shape: Sequence[int]) -> None:
     """Raise ValueError unless `array` has exactly this shape."""
     if tuple(array.shape) != tuple(shape):

@@ -325,7 +325,9 @@ def attention_case(heads: int, n: int, dim: int, dtype: str, *, tiles: Any = Non
     )
 
 
-def attention_backward_case(heads: int, n: int, dim: int, dtype: str, *, tiles: Any = None) -> Case:
+def attention_backward_case(
+    heads: int, n: int, dim: int, dtype: str, *, tiles: Any = None, atomic: bool = False
+) -> Case:
     """The gradients, from the reference's own output and logarithms, rounded."""
 
     def operands() -> tuple[Operand, ...]:
@@ -347,6 +349,6 @@ def attention_backward_case(heads: int, n: int, dim: int, dtype: str, *, tiles: 
         attention.attention_backward,
         reference,
         tuple(Result(name, allowed) for name in ("dq", "dk", "dv")),
-        run_options={"tiles": tiles},
-        note="tuned" if tiles is None else "tiles_" + "x".join(map(str, tiles)),
+        run_options={"tiles": tiles, "atomic": atomic},
+        note=("tuned" if tiles is None else "tiles_" + "x".join(map(str, tiles))) + "_atomic" * atomic,
     )

@@ -51,6 +51,7 @@ CASES = [
         *(cases.sort_rows_case(*shape, dtype) for shape in ((1, 1), (17, 200))),
         cases.attention_case(2, 256, 32, dtype, tiles=AttentionTiles(64, 32)),
         cases.attention_backward_case(2, 256, 32, dtype, tiles=AttentionTiles(64, 32)),
+        cases.attention_backward_case(2, 256, 32, dtype, tiles=AttentionTiles(64, 32), atomic=True),
     )
 ] + [
     cases.dropout_case(1823, "float32", p, seed)
@@ -74,6 +75,7 @@ GUARDED_CASES = [
         cases.sort_rows_case(17, 200, dtype),
         cases.attention_case(2, 128, 32, dtype, tiles=AttentionTiles(32, 64)),
         cases.attention_backward_case(2, 128, 32, dtype, tiles=AttentionTiles(32, 64)),
+        cases.attention_backward_case(2, 128, 32, dtype, tiles=AttentionTiles(32, 64), atomic=True),
     )
 ]
 
