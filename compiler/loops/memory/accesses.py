@@ -15,6 +15,7 @@ from triton_porting_kit.compiler.loops.memory import (
     non_temporal,
     ordered,
     row_prefetch,
+    stream_prefetch,
     written_rows,
 )
 from triton_porting_kit.compiler.loops.memory.overlaps import store_in_order
@@ -43,7 +44,8 @@ def load(lowering: Lowering, operation: Operation) -> None:
     if ordered.is_ordered(operation):
         ordered.load(lowering, operation, tensor)
     elif result.type.is_tensor:
-        tensor.ahead = column_prefetch.distance(lowering, operation, access)
+        columns = column_prefetch.distance(lowering, operation, access)
+        tensor.ahead = stream_prefetch.distance(lowering, operation, access) if columns is None else columns
         lowering.define(result, tensor)
     else:
         lowering.scalars[result] = lowering.element(tensor, [], operation)

@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 import triton
 import triton.language as tl
 from native_functions import loops_of
+from prefetched import PREFETCH, SIGNATURE, steps, text_of
 
 from triton_porting_kit.compiler import CpuTarget
-
-SIGNATURE = {"X": "*fp32", "O": "*fp32", "n": "i32"}
-PREFETCH = re.compile(r'"llvm.intr.prefetch"\((%\w+)\) <{.*rw = (\d)')
-
-
-def text_of(kernel: Any, target: str = "sapphirerapids", **constants: int) -> str:
-    text: str = loops_of(kernel, SIGNATURE, CpuTarget.named(target), **{"B": 256, **constants}).text
-    return text
-
-
-def steps(text: str, *, writes: bool = False) -> list[str]:
-    """What is added to the addresses of rows that are prefetched, to read or to write: a constant, or where it comes from.
-
-    Where a loop is there twice, for stores past the caches too, it counts once.
-    """
-    defined = dict(re.findall(r"(%\w+) = (.*)", text))
-    found = []
-    for place, kind in PREFETCH.findall(text):
-        if int(kind) != writes:
-            continue
-        (index,) = re.findall(r"getelementptr %\w+\[(%\w+)\]", defined[place])
-        found.append(defined[index].removeprefix("arith.constant ").removesuffix(" : i64"))
-    return list(dict.fromkeys(found))
 
 
 @triton.jit
@@ -83,12 +60,6 @@ def weighted(X, O, n, B: tl.constexpr):
     i = tl.arange(0, B)
     weight = tl.load(X + i)
     tl.store(O + tl.program_id(0) * B + i, weight / tl.sum(weight, 0))
-
-
-@triton.jit
-def walked_once(X, O, n, B: tl.constexpr):
-    i = tl.program_id(0) * B + tl.arange(0, B)
-    tl.store(O + i, tl.load(X + i) * 2)
 
 
 @triton.jit
@@ -202,7 +173,6 @@ def test_the_row_of_the_next_program() -> None:
     "kernel",
     [
         weighted,
-        walked_once,
         at_a_square,
         at_a_place_that_is_read,
         every_other,
@@ -231,7 +201,7 @@ def test_the_row_of_the_next_iteration() -> None:
 def test_rows_that_are_written_next() -> None:
     assert steps(text_of(row_of_powers), writes=True) == ["256"]
     assert steps(text_of(weighted), writes=True) == ["256"]
-    for kernel in (walked_once, elements_in_a_loop, read_in_a_loop, in_a_while_loop):
+    for kernel in (elements_in_a_loop, read_in_a_loop, in_a_while_loop):
         assert steps(text_of(kernel), writes=True) == []
 
 

@@ -1,0 +1,53 @@
+"""Software prefetch of streams: a kernel that only maps elements prefetches what it reads a little further on.
+
+Its loops wait for memory, of which hardware prefetchers keep a core less busy than they could: they stop at page ends,
+and begin late. Further on is what this program reads next, or what the next one does.
+
+Measured with loops in C that add vectors of 64 MiB: 13 % less time on Cascade Lake, with one thread. On a Xeon with AMX
+3 % less with one thread, 6 % with two, and a third with 16.
+"""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.dialect.operations import Store
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.program import Block, Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.memory.row_prefetch import step_between
+from triton_porting_kit.compiler.loops.state import DEFERRED, LOADS
+from triton_porting_kit.compiler.loops.tiles.access import Access
+
+DISTANCE = 1024
+"""How many bytes ahead to prefetch. From 512 to 2048, it hardly matters."""
+
+LEAST = 32
+"""The least bytes of a chunk of lanes that prefetches: a cache line has two of them."""
+
+_MAPPING = (DEFERRED | LOADS | {Store.OPERATION_NAME}) - {"linalg.transpose"}
+
+
+def distance(lowering: Lowering, operation: Operation, access: Access) -> Value | None:
+    """How far ahead of each element of a load to prefetch, in elements; None where that would not help."""
+    size, axis = types.byte_size(access.element), len(access.shape) - 1
+    if not lowering.target.prefetches or lowering.target.lanes * size < LEAST:
+        return None
+    if axis < 0 or operation.block.parent is not None or not _only_maps(operation.block):
+        return None
+    if access.wraps or not access.is_contiguous(axis):
+        return None
+    pitches = [stride.constant for stride in access.strides[:axis]]
+    if any(not isinstance(pitch, int) or abs(pitch) * size > DISTANCE for pitch in pitches):
+        return None
+    if step_between(lowering, operation) is None:  # each program reads the same
+        return None
+    return lowering.builder.i64(DISTANCE // size)
+
+
+def _only_maps(block: Block) -> bool:
+    """Whether no operation of a block goes over a tile but the loads and stores: other loops prefetch by themselves."""
+    return all(
+        operation.name in _MAPPING
+        or not (operation.regions or any(v.type.is_tensor for v in (*operation.operands, *operation.results)))
+        for operation in block.operations
+    )
