@@ -75,7 +75,8 @@ class Multiplication:
 
     def _region(self, region: Region, strip: _Strip, c_start: Value, room: Buffer | None) -> None:
         """The blocks of a region in one strip."""
-        builder, (m, n), tile = self.lowering.builder, self.c.shape[-2:], self._tile(region.block)
+        builder, (m, n) = self.lowering.builder, self.c.shape[-2:]
+        tile = self._tile(region.block, biased=room is not None)
         with builder.loop(
             builder.i64(0), builder.i64(m), builder.i64(region.block.rows), points=region.downs
         ) as rows:
@@ -170,32 +171,42 @@ class Multiplication:
         return values
 
     def _room(self) -> Buffer | None:
-        """Scratch for the rows of A of a register block, if these have to be converted; it stays in L1."""
+        """Scratch for the rows of A of a register block, if these have to be converted or biased; it stays in L1."""
         part = self.part
-        if isinstance(part.left, RowTable) or not part.left.raw:
+        if isinstance(part.left, RowTable) or not (part.left.raw or self._biases_rows()):
             return None
-        assert isinstance(part.right, Strips)
-        return self.lowering.scratch.allocate((self.block.rows, part.right.pitch), self.product.unit)
+        most = part.right.pitch if isinstance(part.right, Strips) else part.right.shape[-2]
+        return self.lowering.scratch.allocate((self.block.rows, most), self.product.unit)
+
+    def _biases_rows(self) -> bool:
+        """Whether rows of A are biased before they are multiplied, once for each strip of B."""
+        left = self.part.left
+        return self.product.excess is not None and isinstance(left, Left) and left.step.constant == 1
 
     def _converted(self, rows: Left, depth: Value, room: Buffer, count: int) -> Left:
-        """The first `count` rows of A, converted to the type that is multiplied, in `room`.
+        """The first `count` rows of A, converted to the type that is multiplied or biased, in `room`.
 
         `depth` is a multiple of the units of one iteration, which a packed B holds.
         """
-        builder, (_, pitch) = self.lowering.builder, room.shape
+        builder, product, (_, pitch) = self.lowering.builder, self.product, room.shape
         lanes = chunk(self.part.right.shape[-2], self.lowering.target.lanes)
-        zero, element = builder.i64(0), types.storage(rows.raw)
-        starts = rows.rows(builder, zero, count, element, element)
+        zero, element, stored = builder.i64(0), rows.raw or product.unit, rows.raw or product.element
+        starts = rows.rows(builder, zero, count, types.storage(element), types.storage(stored))
         with builder.loop(zero, depth, builder.i64(lanes)) as region:
             for row, start in enumerate(starts):
-                place = builder.address(start, [region.induction], element)
-                found = lane_memory.read(builder, place, rows.raw, lanes, floor=builder.level)
+                place = builder.address(start, [region.induction], types.storage(element))
+                alignment = types.byte_size(stored)
+                found = lane_memory.read(
+                    builder, place, element, lanes, floor=builder.level, alignment=alignment
+                )
+                if rows.raw:
+                    found = convert(builder, "arith.extf", found, rows.raw, room.element)
                 to = builder.address(room.pointer, [builder.i64(row * pitch), region.induction], room.element)
-                lane_memory.write(builder, to, convert(builder, "arith.extf", found, rows.raw, room.element))
+                lane_memory.write(builder, to, product.biased(builder, found))
         builder.forget_reads()
-        return Left(room.pointer, builder.i64(pitch), builder.i64(1))
+        return Left(room.pointer, builder.i64(pitch * product.count), builder.i64(1))
 
-    def _tile(self, block: Blocking) -> RegisterBlock | TileBlock:
+    def _tile(self, block: Blocking, *, biased: bool) -> RegisterBlock | TileBlock:
         """The micro-kernel that multiplies one block of sums by a packed B, or by several of its shape."""
         lowering, product, b = self.lowering, self.product, self.part.right
         builder, depth, pitch, sums = lowering.builder, b.shape[-2], b.strides[-2], self.c.element
@@ -211,7 +222,7 @@ class Multiplication:
         # Only the block that most sums are in is unrolled: more code takes longer to compile.
         most_sums = isinstance(product, Elements) and block == self.block
         units = unrolled(lowering.target, depth, block.vectors) if most_sums else 1
-        return RegisterBlock(builder, product, block, sums, (pitch, apart), units)
+        return RegisterBlock(builder, product, block, sums, (pitch, apart), units, biased=biased)
 
     def _excess(self, column: Value, block: Blocking) -> list[Value]:
         """The excess of each column's sum in a strip: the sum over the part's iterations."""

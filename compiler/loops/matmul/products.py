@@ -55,7 +55,11 @@ class Product(ABC):
     flushes = False
     """Whether denormal sums become zero."""
     excess: int | None = None
-    """The bias that `spread` adds to A's units. Each sum is then too large by its product with B. None: no bias."""
+    """The bias that `biased` adds to A's units. Each sum is then too large by its product with B. None: no bias."""
+
+    def biased(self, builder: LoopBuilder, a: Value) -> Value:
+        """Units of A with the bias added, if any."""
+        return a
 
     @abstractmethod
     def left(self, tensor: Tensor) -> Tensor:
@@ -90,10 +94,6 @@ class Product(ABC):
 
 class VectorProduct(Product):
     """One unit of A by a vector of units of B."""
-
-    def spread(self, builder: LoopBuilder, a: Value, lanes: int) -> Value:
-        """A unit of A in every lane, with the bias added, if any."""
-        return builder.broadcast(a, lanes)
 
     @abstractmethod
     def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
@@ -252,9 +252,8 @@ class ByteQuads(Interleaved, VectorProduct):
     count = 4
     excess = 0x80808080
 
-    def spread(self, builder: LoopBuilder, a: Value, lanes: int) -> Value:
-        vector = super().spread(builder, a, lanes)
-        return builder.binary("arith.xori", vector, builder.constant(self.excess, vector.type))
+    def biased(self, builder: LoopBuilder, a: Value) -> Value:
+        return builder.binary("arith.xori", a, builder.constant(self.excess, a.type))
 
     def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
         return _sum_of_products(builder, "avx512.vpdpbusd.512", vector_type("i8", 4 * c.lanes), a, b, c)

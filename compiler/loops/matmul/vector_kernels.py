@@ -22,12 +22,15 @@ class RegisterBlock:
         element: str,
         pitches: tuple[int, int],
         units: int = 1,
+        *,
+        biased: bool = False,
     ) -> None:
         self._builder = builder
         self._product = product
         self._block = block
         self._element = element
         self._pitch, self._apart = pitches  # of B, from a row and from a vector to the next one, in units
+        self._biased = biased  # whether the units of A are
         self.units = units
         """Units along K that one `step` multiplies."""
 
@@ -109,7 +112,8 @@ class RegisterBlock:
                 unit = lane_memory.read(
                     builder, place, product.unit, 1, floor=builder.level, alignment=alignment
                 )
-                unit = product.spread(builder, unit, block.lanes)
+                unit = builder.broadcast(unit, block.lanes)
+                unit = unit if self._biased else product.biased(builder, unit)
                 for index in range(row * block.vectors, (row + 1) * block.vectors):
                     sums[index] = product.multiply_add(builder, unit, b[index % block.vectors], sums[index])
         return sums

@@ -54,6 +54,7 @@ def test_a_block_of_byte_sums_stays_in_registers() -> None:
     # A step along K of four rows by four vectors, with four vectors of B and four numbers of A.
     assert loop.count("vpdpbusd") == 16
     assert loop.count("vpbroadcastd") <= 4
+    assert "vpxor" not in loop, "rows of A are biased before, once for a strip"
 
 
 @triton.jit
