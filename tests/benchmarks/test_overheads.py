@@ -11,7 +11,7 @@ from triton import knobs
 
 from benchmarks.apart import memory
 from benchmarks.compiling import FRONT_END, STAGES, compile_figures, launcher_build_figure
-from benchmarks.first_result import CACHED, COMPILED, REFERENCE, first_result_figures
+from benchmarks.first_result import CACHED, COMPILED, IMPORTS, REFERENCE, first_result_figures
 from benchmarks.launching import launch_figures
 from benchmarks.measure import make_place
 from benchmarks.tuning import tuning_figures
@@ -74,9 +74,10 @@ def test_building_launch_code_takes_time(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_first_result_is_cheaper_without_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.first_result.QUICK_RUNS", 1)
     found = {f.column: f for f in first_result_figures(lambda name: name == "first result", quick=True)}
-    assert list(found) == [COMPILED, CACHED, REFERENCE, f"{REFERENCE} / {COMPILED}"]
-    assert [figure.bar for figure in found.values()] == [0.9, 0.45, None, 0.8]
+    assert list(found) == [COMPILED, CACHED, REFERENCE, IMPORTS, f"{REFERENCE} / {COMPILED}"]
+    assert [figure.bar for figure in found.values()] == [0.9, 0.45, None, None, 0.8]
     assert found[REFERENCE].value > 0.1
+    assert found[IMPORTS].value > 0.05
     assert 0.1 < found[CACHED].value < found[COMPILED].value * 1.5
     assert first_result_figures(lambda name: False, quick=True) == []
 
