@@ -9,8 +9,11 @@ checked when the kernel runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import permutations
 
+from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.program import Def
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory.writes import Write
@@ -18,6 +21,9 @@ from triton_porting_kit.compiler.loops.state import Origins
 from triton_porting_kit.compiler.loops.tiles.access import Access, Load
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
 from triton_porting_kit.compiler.loops.tiles.tensors import Tensor, closure
+
+MOST_MULTIPLES = 8
+"""Most multiples of a stride to try. Where an index steps over all that inner ones reach, there are two at most."""
 
 
 def store_in_order(
@@ -111,9 +117,52 @@ def may_share_loop(lowering: Lowering, writes: Sequence[Write]) -> bool:
     origins = lowering.part(Origins)
     last, argument = writes[-1], origins.get(writes[-1].base.name)
     return argument is not None and all(
-        origins.get(write.base.name) != argument or (write.base == last.base and write.place == last.place)
+        origins.get(write.base.name) != argument
+        or (write.base == last.base and (write.place == last.place or _lie_apart(lowering, write, last)))
         for write in writes[:-1]
     )
+
+
+def _lie_apart(lowering: Lowering, one: Write, other: Write) -> bool:
+    """Whether two tiles of the same base and shape, at a constant distance, share no element."""
+    a, b = one.access, other.access
+    if a is None or b is None or a.wraps or b.wraps or list(a.strides) != list(b.strides):
+        return False
+    (start, first), (end, second) = (_start(lowering, Store(w.operation).offset) for w in (one, other))
+    if start != end or types.byte_size(a.element) != types.byte_size(b.element):
+        return False
+    strides = [stride.constant for stride in a.strides]
+    steps = [
+        (abs(stride), size) for stride, size in zip(strides, a.shape, strict=True) if isinstance(stride, int)
+    ]
+    return len(steps) == len(strides) and not _meet(second - first, sorted(steps, reverse=True))
+
+
+def _start(lowering: Lowering, offset: Def) -> tuple[Value, int]:
+    """What a constant was added to, and the constant."""
+    value = lowering.scalar(offset)
+    if isinstance(value.constant, int):
+        return lowering.builder.i64(0), value.constant
+    if offset.owner is not None and offset.owner.name == "arith.addi":
+        for rest, added in permutations(offset.owner.operands):
+            constant = lowering.scalar(added).constant
+            if isinstance(constant, int):
+                start, more = _start(lowering, rest)
+                return start, more + constant
+    return value, 0
+
+
+def _meet(distance: int, steps: Sequence[tuple[int, int]]) -> bool:
+    """Whether a sum of multiples of strides is `distance`, each less than a size away from 0; true if hard to tell."""
+    if not steps:
+        return distance == 0
+    (stride, size), *rest = steps
+    if stride == 0:
+        return _meet(distance, rest)
+    reach = sum(step * (many - 1) for step, many in rest)
+    first, last = -((reach - distance) // stride), (distance + reach) // stride
+    times = range(max(first, 1 - size), min(last, size - 1) + 1)
+    return len(times) > MOST_MULTIPLES or any(_meet(distance - stride * time, rest) for time in times)
 
 
 def _meeting(lowering: Lowering, writes: Sequence[Write]) -> list[tuple[Value, Value]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from typing import Any
 
@@ -11,6 +12,7 @@ import triton
 import triton.language as tl
 from native_functions import loops_of
 
+from triton_porting_kit.compiler.loops.memory.overlaps import _meet
 from triton_porting_kit.driver import DeviceArray
 
 BLOCK = 128
@@ -80,6 +82,26 @@ def broadcast(A, B, O, P, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def halves(A, B, O, P, n, BLOCK: tl.constexpr):
+    """Two tiles of one array, whose rows take turns, as in a rotary embedding."""
+    at = tl.arange(0, BLOCK // 32)[:, None] * 64 + tl.arange(0, 32)[None, :]
+    c = tl.load(B + tl.arange(0, 32))[None, :]
+    low = tl.load(A + at)
+    high = tl.load(A + at + 32)
+    tl.store(O + at, low * c - high)
+    tl.store(O + at + 32, high * c + low)
+
+
+@triton.jit
+def halves_that_overlap(A, B, O, P, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK // 32)[:, None] * 64 + tl.arange(0, 32)[None, :]
+    low = tl.load(A + at)
+    high = tl.load(B + at)
+    tl.store(O + at + 48, low + high)
+    tl.store(O + at, low - high)
+
+
+@triton.jit
 def gathered(A, B, O, P, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     a = tl.load(A + i % 32 + 64 * (i // 32))
@@ -121,6 +143,15 @@ def expected(kernel: Any, arrays: list[np.ndarray], n: int) -> None:
         a, row = A[: 4 * BLOCK].reshape(BLOCK, 4).copy(), B[:4].copy()
         O[: 4 * BLOCK] = (a * row).ravel()
         P[: 4 * BLOCK] = (a + row).ravel()
+    elif kernel in (halves, halves_that_overlap):
+        at = (np.arange(BLOCK // 32)[:, None] * 64 + np.arange(32)).ravel()
+        low, high, c = A[at].copy(), A[at + 32].copy(), np.tile(B[:32], BLOCK // 32)
+        if kernel is halves:
+            O[at], O[at + 32] = low * c - high, high * c + low
+        else:
+            high = B[at].copy()
+            O[at + 48] = low + high
+            O[at] = low - high
     else:
         total = np.zeros(BLOCK, np.float32)
         for start in range(0, n, BLOCK):
@@ -136,7 +167,7 @@ def expected(kernel: Any, arrays: list[np.ndarray], n: int) -> None:
 @pytest.mark.parametrize("n", [BLOCK - 15, 3 * BLOCK + 17])
 @pytest.mark.parametrize(
     "kernel",
-    [two_sums, moved, scattered, reversed_later, in_a_loop, broadcast],
+    [two_sums, moved, scattered, reversed_later, in_a_loop, broadcast, halves, halves_that_overlap],
     ids=lambda kernel: kernel.__name__,
 )
 def test_results_for_all_ways_to_share_arrays(kernel: Any, n: int) -> None:
@@ -171,6 +202,28 @@ def test_stores_share_one_loop_if_their_arrays_differ(kernel: Any) -> None:
     assert "%scratch" not in plain
     assert plain.count("scf.for") == 1
     assert plain.count("llvm.store") == 2
+
+
+def test_tiles_that_lie_apart_in_one_array_share_a_loop() -> None:
+    together = re.compile(r"// tpk.store.*\n *// tpk.store")
+    assert together.search(loops_of(halves, SIGNATURE, BLOCK=BLOCK).text)
+    assert not together.search(loops_of(halves_that_overlap, SIGNATURE, BLOCK=BLOCK).text)
+
+
+def test_tiles_meet_where_they_have_an_element_in_common() -> None:
+    random = np.random.default_rng(5)
+    for _ in range(300):
+        steps = sorted(
+            zip(random.integers(0, 20, 3).tolist(), random.integers(1, 6, 3).tolist(), strict=True)
+        )[::-1]
+        tile = {0}
+        for stride, size in steps:
+            tile = {start + stride * index for start in tile for index in range(size)}
+        for distance in range(-40, 120):
+            assert _meet(distance, steps) or not tile & {place + distance for place in tile}
+    assert not _meet(32, [(64, 4), (1, 32)])
+    assert _meet(31, [(64, 4), (1, 32)])
+    assert _meet(-96, [(64, 4), (1, 33)])
 
 
 def test_a_gather_that_two_loops_need_is_kept_once() -> None:
