@@ -81,15 +81,16 @@ def _marked(figure: Figure | None) -> str:
     return f"**{text}**" if figure.met is False else text
 
 
-def kernel_section(results: Results) -> Iterator[str]:
-    """Each row with its targets."""
+def kernel_section(results: Results, kinds: Iterable[Results]) -> Iterator[str]:
+    """Each row with its targets, and why they are missed on any of the `kinds`."""
     yield "## Kernels\n"
     yield (
         "Ratios with their quartiles; **bold** where the target is missed. In rows with AVX2, both sides are limited\n"
         "to AVX2.\n"
     )
     yield from kernel_table(results)
-    yield from _reasons(f for f in results.group("kernels") if f.column.endswith(f" / {OURS}"))
+    found = [f for kind in kinds for f in kind.group("kernels") if f.column.endswith(f" / {OURS}")]
+    yield from _reasons(found, "Of those that miss the target, here or on another kind of CPU:")
 
 
 def kernel_table(results: Results) -> Iterator[str]:
@@ -172,11 +173,11 @@ def workload_section(results: Results, title: str = "## What models do") -> Iter
     yield from _reasons(f for f in found if f.column == BEST)
 
 
-def _reasons(figures: Iterable[Figure]) -> Iterator[str]:
+def _reasons(figures: Iterable[Figure], title: str = "Of those that miss the target:") -> Iterator[str]:
     """Why targets are missed, as far as it is known."""
     missed = [figure.name for figure in figures if figure.met is False]
     if why := [text for name, text in MISSES.items() if any(re.fullmatch(name, one) for one in missed)]:
-        yield "\n".join(("Of those that miss the target:\n", *why, ""))
+        yield "\n".join((f"{title}\n", *why, ""))
 
 
 def _percent(figure: Figure) -> str:
@@ -365,15 +366,9 @@ def _met(results: Results) -> str:
 def document(kinds: Mapping[str, Results], plots: Iterable[str], machine: str = "") -> str:
     """The whole page. `machine` says on what the plots were drawn."""
     _, results = fullest(kinds.items())
-    parts: list[str] = [HEAD, *kinds_section(kinds)]
-    for section in (
-        machine_section,
-        kernel_section,
-        workload_section,
-        limits_section,
-        compile_section,
-        other_section,
-    ):
+    parts: list[str] = [HEAD, *kinds_section(kinds), *machine_section(results)]
+    parts += kernel_section(results, kinds.values())
+    for section in (workload_section, limits_section, compile_section, other_section):
         parts += section(results)
     parts += other_kinds_sections(kinds)
     parts += plot_section(plots, machine)

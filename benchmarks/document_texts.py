@@ -101,7 +101,7 @@ MISSES = {
         "  blocks have eight sums, one for each cycle of the delay of two units that multiply and add: see attention."
     ),
     "matmul fp32 .*, AVX2": (
-        "- With AVX2, products of float32 take between 0.95 and 1.15 times as long as torch's from run to run. Four\n"
+        "- With AVX2, products of float32 take between 0.95 and 1.25 times as long as torch's from run to run. Four\n"
         "  steps along K without a branch would be 3 % faster than two, but take a half longer to compile."
     ),
     "RMS norm fp32 .*": (
