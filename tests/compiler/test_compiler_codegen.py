@@ -24,6 +24,7 @@ OPERATIONS = {
     "vector.broadcast": "vector.broadcast %s : f32 to vector<4xf32>",
     "vector.extract": "vector.extract %f[2] : f32 from vector<4xf32>",
     "vector.from_elements": "vector.from_elements %s, %s : vector<2xf32>",
+    "vector.insert": "vector.insert %s, %f [1] : f32 into vector<4xf32>",
     "vector.interleave": "vector.interleave %f, %f : vector<4xf32> -> vector<8xf32>",
     "vector.reduction": "vector.reduction <maxsi>, %i : vector<4xi32> into i32",
     "vector.shuffle": "vector.shuffle %f, %f [2, 3, 6, 1] : vector<4xf32>, vector<4xf32>",
