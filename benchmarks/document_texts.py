@@ -59,8 +59,8 @@ SECTIONS = {
         "opening MLIR's library and importing its bindings: 43,000 symbols are looked up by name, 2,000 pages mapped,\n"
         "and the bindings' classes and MLIR's passes registered. Functions are bound when they are first called.\n"
         "Looking into the library itself first would save 1.5 ms, but allocators that replace malloc do not work\n"
-        "then. Autotuning: what the first launch takes, with one call of each configuration. Each of two processes\n"
-        "copies about 5,000 pages that both write to."
+        "then. Autotuning: what the first launch takes, with one call of each configuration. After the fork,\n"
+        "each of two processes copies about 5,000 pages."
     ),
     "launch": "An empty kernel with four arguments.",
     "scaling": (
@@ -98,7 +98,7 @@ MISSES = {
     ),
     "attention backward fp32 .*, AVX2": (
         "- With AVX2, the gradient of attention in float32 takes about as long as torch's: both do five products. Its\n"
-        "  blocks have eight sums, one for each cycle of the delay of two units that multiply and add: see attention."
+        "  blocks of eight sums just cover the latency of the two units that multiply and add."
     ),
     "matmul fp32 .*, AVX2": (
         "- With AVX2, products of float32 take between 0.95 and 1.25 times as long as torch's from run to run. Four\n"

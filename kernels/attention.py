@@ -138,8 +138,8 @@ def attention_backward_kernel(
     q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, sum_ptr, dk_ptr, dv_ptr, n, scale,
     DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """dk and dv as above. What each tile of keys adds to dq / scale is added to a sum in memory (FlashAttention-2,
-    arXiv:2307.08691, section 3.1.2), so weights are computed once: five products instead of seven."""
+    """dk and dv as in `attention_backward_kv_kernel`. Each tile of keys adds its part of dq / scale to a sum in memory
+    (FlashAttention-2, arXiv:2307.08691, section 3.1.2), so weights are computed once: five products, not seven."""
     head = tl.program_id(1)
     base = head * n * DIM
     cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -239,7 +239,7 @@ def attention_backward(
         kernel[lambda meta: (n // meta["BLOCK_N"], heads)](
             q, k, v, dout, lse, delta, total, dk, dv, *common, DIM=dim, **meta
         )
-        attention_scale_kernel[(heads * n // MULTIPLE,)](total, dq, dim**-0.5, DIM=dim, BLOCK_M=MULTIPLE)
+        attention_scale_kernel[(heads * n // MULTIPLE,)](total, dq, common[1], DIM=dim, BLOCK_M=MULTIPLE)
         return dq, dk, dv
     kernel, meta = _choose(attention_backward_kv_kernel, tuned_backward_kv_kernel, tiles)
     kernel[lambda meta: (n // meta["BLOCK_N"], heads)](

@@ -23,7 +23,7 @@ from triton_porting_kit.compiler.loops.tiles.explicit import Gather
 from triton_porting_kit.compiler.loops.tiles.tensors import Tensor, closure
 
 MOST_MULTIPLES = 8
-"""Most multiples of a stride to try. Where an index steps over all that inner ones reach, there are two at most."""
+"""Most multiples of a stride to try. There are at most two if rows do not overlap."""
 
 
 def store_in_order(
@@ -139,7 +139,7 @@ def _lie_apart(lowering: Lowering, one: Write, other: Write) -> bool:
 
 
 def _start(lowering: Lowering, offset: Def) -> tuple[Value, int]:
-    """What a constant was added to, and the constant."""
+    """An offset as a sum of a value and a constant."""
     value = lowering.scalar(offset)
     if isinstance(value.constant, int):
         return lowering.builder.i64(0), value.constant
@@ -153,7 +153,10 @@ def _start(lowering: Lowering, offset: Def) -> tuple[Value, int]:
 
 
 def _meet(distance: int, steps: Sequence[tuple[int, int]]) -> bool:
-    """Whether a sum of multiples of strides is `distance`, each less than a size away from 0; true if hard to tell."""
+    """Whether two tiles at a `distance` have an element in common; true if that would take long to tell.
+
+    `steps` are their strides and sizes, the largest stride first.
+    """
     if not steps:
         return distance == 0
     (stride, size), *rest = steps
