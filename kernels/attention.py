@@ -72,6 +72,21 @@ def attention_delta_kernel(out_ptr, dout_ptr, delta_ptr, DIM: tl.constexpr, BLOC
 
 
 @triton.jit
+def _add_queries(q, k, v, dout, lse, delta, dk, dv, scale):
+    """What a tile of queries adds to dk / scale and dv of a tile of keys, and the gradient of the scores.
+
+    Keys are the rows of these tiles, so the products need no transposed weights.
+    """
+    s = tl.dot(k, tl.trans(q), input_precision="ieee")
+    p = tl.exp2(s * (scale * LOG2_E) - lse[None, :])
+    dv = tl.dot(p.to(dout.dtype), dout, dv, input_precision="ieee")
+    dp = tl.dot(v, tl.trans(dout), input_precision="ieee")
+    ds = (p * (dp - delta[None, :])).to(q.dtype)
+    dk = tl.dot(ds, q, dk, input_precision="ieee")
+    return dk, dv, ds
+
+
+@triton.jit
 def attention_backward_kv_kernel(
     q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr, n, scale,
     DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -93,13 +108,7 @@ def attention_backward_kv_kernel(
         dout = tl.load(dout_ptr + offsets)
         lse = tl.load(lse_ptr + head * n + rows) * LOG2_E
         delta = tl.load(delta_ptr + head * n + rows)
-        # Keys are the rows of these tiles, so the products below need no transposed weights.
-        s = tl.dot(k, tl.trans(q), input_precision="ieee")
-        p = tl.exp2(s * (scale * LOG2_E) - lse[None, :])
-        dv = tl.dot(p.to(dout.dtype), dout, dv, input_precision="ieee")
-        dp = tl.dot(v, tl.trans(dout), input_precision="ieee")
-        ds = p * (dp - delta[None, :])
-        dk = tl.dot(ds.to(q.dtype), q, dk, input_precision="ieee")
+        dk, dv, _ = _add_queries(q, k, v, dout, lse, delta, dk, dv, scale)
     tl.store(dk_ptr + own, (dk * scale).to(dk_ptr.dtype.element_ty))
     tl.store(dv_ptr + own, dv.to(dv_ptr.dtype.element_ty))
 
@@ -156,12 +165,7 @@ def attention_backward_kernel(
         dout = tl.load(dout_ptr + offsets)
         lse = tl.load(lse_ptr + head * n + rows) * LOG2_E
         delta = tl.load(delta_ptr + head * n + rows)
-        s = tl.dot(k, tl.trans(q), input_precision="ieee")
-        p = tl.exp2(s * (scale * LOG2_E) - lse[None, :])
-        dv = tl.dot(p.to(dout.dtype), dout, dv, input_precision="ieee")
-        dp = tl.dot(v, tl.trans(dout), input_precision="ieee")
-        ds = (p * (dp - delta[None, :])).to(q.dtype)
-        dk = tl.dot(ds, q, dk, input_precision="ieee")
+        dk, dv, ds = _add_queries(q, k, v, dout, lse, delta, dk, dv, scale)
         tl.atomic_add(sum_ptr + offsets, tl.dot(tl.trans(ds), k, input_precision="ieee"), sem="relaxed")
     tl.store(dk_ptr + own, (dk * scale).to(dk_ptr.dtype.element_ty))
     tl.store(dv_ptr + own, dv.to(dv_ptr.dtype.element_ty))
