@@ -54,10 +54,10 @@ class CpuTarget:
         """32-bit lanes of one register: the step of loops along the lanes."""
         return self.vector_bytes // 4
 
-    @property
-    def strip_bytes(self) -> int:
+    def strip_bytes(self, element: str = "f32") -> int:
         """Most bytes of the second operand of a product that one strip of columns reads: see `Caches`."""
-        return self.caches.wide_strip_bytes if "avx512f" in self.features else self.caches.strip_bytes
+        wide = "avx512f" in self.features
+        return self.caches.wide_strip_bytes(element) if wide else self.caches.strip_bytes
 
     @property
     def has_scalef(self) -> bool:

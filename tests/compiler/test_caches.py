@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,12 @@ def test_options_hold_the_whole_target() -> None:
     # What was compiled before options had caches is read by its CPU's name.
     del (old := target.options())["cpu_caches"]
     assert CpuTarget.from_options(old).caches == target.caches
+
+
+@pytest.mark.parametrize(
+    ("caches", "floats", "integers"),
+    [("32K,1M", 24, 16), ("48K,2M", 32, 32)],  # Cascade Lake and Granite Rapids
+)
+def test_strips_with_avx512_leave_room_for_rows(caches: str, floats: int, integers: int) -> None:
+    target = replace(CpuTarget.named("cascadelake"), caches=Caches.parse(caches))
+    assert (target.strip_bytes("f32"), target.strip_bytes("i32")) == (floats * KIB, integers * KIB)

@@ -26,7 +26,7 @@ from triton_porting_kit.compiler.loops.matmul.products import (
     product_for,
 )
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
-from triton_porting_kit.compiler.loops.matmul.software_prefetch import lines_ahead
+from triton_porting_kit.compiler.loops.matmul.software_prefetch import lines_ahead, stored_below
 from triton_porting_kit.compiler.loops.matmul.tile_prefetch import nothing, tiles_ahead
 from triton_porting_kit.compiler.loops.matmul.vector_kernels import RegisterBlock
 from triton_porting_kit.compiler.loops.tiles import lane_memory
@@ -109,8 +109,9 @@ def _add_to_panel(
 
     def multiply(part: Part) -> None:
         fetch = lines_ahead(lowering, operation, a, b, panel, part)
+        beside = stored_below(lowering, panel, part)
         with a.place() if isinstance(a, Load) else NOWHERE:  # it may be read in place
-            Multiplication(lowering, product, block, part, total, fetch, panel.epilogue).emit()
+            Multiplication(lowering, product, block, part, total, fetch, panel.epilogue, beside=beside).emit()
 
     def measure(right: Strips, place: Value) -> None:
         _measure(lowering, product, block, right, place, builder.i64(panel.depth))

@@ -188,7 +188,7 @@ def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Pa
     rows = 0 if in_place and _is_never_masked(left) else m  # rows of A that may have to be packed
     depth, size = k // product.count, types.byte_size(product.unit)
     caches = target.caches
-    most = min(target.strip_bytes // block.strip, caches.panel_bytes // max(rows, n))
+    most = min(target.strip_bytes(product.unit) // block.strip, caches.panel_bytes // max(rows, n))
     iterations = max(1, most // (size * depth))
     kept, room = None, None
     if (owner := dot.operands[1].owner) is not None and Load.isa(owner) and not is_fence(owner):

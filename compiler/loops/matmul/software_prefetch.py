@@ -3,9 +3,9 @@
 Packing mostly waits for memory, and multiplying needs none. So the multiplication of one panel prefetches, a few lines
 at a time, the rows of B that the next panel will pack into L2. If this panel was found in the cache of packed panels,
 the next cached panel is prefetched instead. An A that is packed column by column is prefetched like B. Of one that is
-read or packed in rows, each block of rows prefetches those after it into L1. Addresses assume that the loop walks A and
-B row after row, or column after column. Where it does not, or ends, the prefetched lines go unused; a prefetch never
-faults.
+read or packed in rows, each block of rows prefetches those after it into L1. Where the last multiplication stores the
+result, each block prefetches the memory that the one below it writes. Addresses assume that the loop walks A and B row
+after row, or column after column. Where it does not, or ends, the prefetched lines go unused; a prefetch never faults.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Part
 from triton_porting_kit.compiler.loops.matmul.products import Product, TileProduct
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Place
+from triton_porting_kit.compiler.loops.matmul.tile_prefetch import Beside, nothing
 from triton_porting_kit.compiler.loops.memory.growth import advance
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
@@ -57,8 +58,8 @@ def lines_ahead(
     `a` and `b` are the factors of a dot. None if prefetching would not pay.
     """
     product = panel.product
-    if not lowering.target.triple.startswith("x86_64") or isinstance(product, TileProduct):
-        return None  # tile registers multiply faster than prefetches are issued
+    if not _pays(lowering, product):
+        return None
     builder = lowering.builder
     fetch_right = _right_ahead(lowering, dot, b, panel, part)
     fetch_left = _columns_ahead(lowering, dot, a, panel) if panel.columns else None
@@ -77,6 +78,11 @@ def lines_ahead(
             lane_memory.prefetch(builder, place, lane_memory.L1)
 
     return fetch
+
+
+def _pays(lowering: Lowering, product: Product) -> bool:
+    """Whether prefetches pay. Tile registers multiply faster than prefetches are issued."""
+    return lowering.target.triple.startswith("x86_64") and not isinstance(product, TileProduct)
 
 
 def _by(lowering: Lowering, dot: Operation, index: int, factor: Tensor) -> Value | None:
@@ -135,6 +141,36 @@ def _right_ahead(lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, pa
         spread.emit(builder, start, pitch, element, at.down(builder), k)
 
     return fetch
+
+
+def stored_below(lowering: Lowering, panel: Panel, part: Part) -> Beside:
+    """Returns a function that emits the prefetch of what the block of rows below stores, if the product stores its sums.
+
+    It does so in front of the loop along K: in it, the address would take registers from the multiply-adds, which
+    costs 5 % with AVX2.
+    """
+    builder, epilogue = lowering.builder, panel.epilogue
+    if not _pays(lowering, panel.product) or epilogue is None or not epilogue.access.is_contiguous(1):
+        return nothing
+    access = epilogue.access
+    corner = Evaluation(builder, frozenset({access}), {})
+
+    def emit(at: Place) -> None:
+        block = at.region.block
+
+        def prefetched() -> list[Value]:
+            below = builder.add(at.row, builder.i64(block.rows))
+            for down in range(block.rows):
+                row = builder.add(below, builder.i64(down))
+                start = access.pointer(corner, Point((row, at.column), -1, 1))
+                for line in range(0, block.strip * types.byte_size(access.element), LINE):
+                    place = builder.address(start, [builder.i64(line)], "i8")
+                    lane_memory.prefetch(builder, place, lane_memory.L2, writes=True)
+            return []
+
+        builder.if_else(part.stores, prefetched)
+
+    return emit
 
 
 @dataclass(frozen=True)

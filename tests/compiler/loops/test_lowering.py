@@ -61,7 +61,7 @@ def test_transposed_load_goes_through_no_scratch_of_its_own() -> None:
 def test_accumulator_stays_in_its_place() -> None:
     """One buffer for the carried accumulator, beside the left operand of as many iterations as wait."""
     target = CpuTarget.named("x86-64-v4")
-    iterations = target.strip_bytes // (4 * 32 * 32)
+    iterations = target.strip_bytes() // (4 * 32 * 32)
     loops = lowered(sample_loops.product, target, B=32)
     assert scratch_of_a_program(loops) == (1 + iterations) * 4 * 32 * 32
 

@@ -18,7 +18,9 @@ from triton_porting_kit.compiler.loops.tiles import lane_memory
 
 Array = np.ndarray[Any, Any]
 CACHES = (lane_memory.L1, lane_memory.L2)
-FETCH = re.compile(r'"llvm\.intr\.prefetch"\((%\w+)\) <\{[^}]*hint = (\d)[^}]*\}> : \(!llvm\.ptr\) -> \(\)')
+FETCH = re.compile(
+    r'"llvm\.intr\.prefetch"\((%\w+)\) <\{[^}]*hint = (\d)[^}]*rw = (\d)[^}]*\}> : \(!llvm\.ptr\) -> \(\)'
+)
 
 SIGNATURE = {"A": "*bf16", "B": "*bf16", "C": "*fp32", "count": "i32", "pitch": "i32"}
 SHAPES = [(1, 64, 32), (16, 16, 16), (32, 32, 32), (64, 64, 32), (128, 128, 128), (32, 128, 64)]
@@ -48,24 +50,26 @@ def products(A, B, C, count, pitch, FORM: tl.constexpr, M: tl.constexpr, N: tl.c
 
 def fetches(
     form: str, shape: tuple[int, int, int] = (64, 64, 32), target: CpuTarget = X86
-) -> tuple[int, int]:
-    """How many fetches there are in the code: into L1, and into L2."""
+) -> tuple[int, int, int]:
+    """How many fetches there are in the code: into L1, into L2, and for the result."""
     m, n, k = shape
     loops: Any = native_functions.loops_of(products, SIGNATURE, target, FORM=form, M=m, N=n, K=k)
-    caches = [int(cache) for _, cache in FETCH.findall(loops.text)]
-    return caches.count(lane_memory.L1), caches.count(lane_memory.L2)
+    found = [(int(cache), int(writes)) for _, cache, writes in FETCH.findall(loops.text)]
+    return found.count((lane_memory.L1, 0)), found.count((lane_memory.L2, 0)), found.count((lane_memory.L2, 1))
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_few_lines_are_fetched_at_a_time(shape: tuple[int, int, int]) -> None:
-    rows, lines = fetches("rows", shape)
-    assert rows == register_blocking.blocking(X86, *shape[:2], "f32").rows
+    rows, lines, stored = fetches("rows", shape)
+    block = register_blocking.blocking(X86, *shape[:2], "f32")
+    assert rows == block.rows
     assert 1 <= lines <= software_prefetch.MOST
+    assert stored == rows * block.strip * 4 // lane_memory.LINE
 
 
 @pytest.mark.parametrize("form", ["columns", "computed", "squares"])
 def test_where_the_right_factor_goes_on_must_be_known(form: str) -> None:
-    rows, lines = fetches(form)
+    rows, lines, _ = fetches(form)
     assert rows > 0
     assert lines == 0
 
@@ -76,7 +80,7 @@ def test_where_the_right_factor_goes_on_must_be_known(form: str) -> None:
     ids=["c++", "arm", "matrix registers"],
 )
 def test_other_processors_are_left_to_themselves(target: CpuTarget) -> None:
-    assert fetches("rows", target=target) == (0, 0)
+    assert fetches("rows", target=target) == (0, 0, 0)
 
 
 def test_the_inner_loop_does_nothing_but_multiply() -> None:
@@ -156,7 +160,7 @@ def test_what_comes_next_is_fetched(without: str) -> None:
     fetched = Fetched(target)
     m, n = fetched.M, fetched.N
     block = register_blocking.blocking(target, m, n, "f32", several=True)
-    panel = target.strip_bytes // block.strip // 4 // fetched.K * fetched.K
+    panel = target.strip_bytes() // block.strip // 4 // fetched.K * fetched.K
     panel = min(panel, target.caches.panel_bytes // n // 4)
     most = min(1536, target.caches.kept_bytes // n // 4 - panel)  # the last one holds what does not fit
     size = most // panel * panel  # strips of a last panel that is not full would not follow each other
@@ -171,6 +175,7 @@ def test_what_comes_next_is_fetched(without: str) -> None:
     assert lines_of(a[block.rows :]) <= first
     assert lines_of(b[panel:, :n]) <= second
     assert not lines_of(b[:panel]) & second
+    assert lines_of(c[block.rows :]) <= second
 
     # The next program finds the right factor packed, and fetches that.
     fetched(a, b, c, 1)
