@@ -133,8 +133,8 @@ def test_one_operand_for_both_sides() -> None:
     ],
 )
 def test_blocks_follow_the_caches(cpu: str, iterations: int, kept: int) -> None:
-    """So many iterations of 32 x 32 floats wait that a strip of B takes half of L1, or with AVX-512 24 of 32 or 32 of 48 KiB;
-    and as many KiB are kept as L2 has, in whole panels."""
+    """So many iterations of 32 x 32 floats wait that a strip of B takes half of L1, or with AVX-512 24 of 32 or 32 of 48
+    KiB; and as many KiB are kept as L2 has, in whole panels."""
     name, _, changes = cpu.partition(",")
     target = CpuTarget.named(name).with_features(changes)
     loops = native_functions.loops_of(

@@ -55,7 +55,11 @@ def fetches(
     m, n, k = shape
     loops: Any = native_functions.loops_of(products, SIGNATURE, target, FORM=form, M=m, N=n, K=k)
     found = [(int(cache), int(writes)) for _, cache, writes in FETCH.findall(loops.text)]
-    return found.count((lane_memory.L1, 0)), found.count((lane_memory.L2, 0)), found.count((lane_memory.L2, 1))
+    return (
+        found.count((lane_memory.L1, 0)),
+        found.count((lane_memory.L2, 0)),
+        found.count((lane_memory.L2, 1)),
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
