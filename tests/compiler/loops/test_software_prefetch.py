@@ -68,7 +68,7 @@ def test_a_few_lines_are_fetched_at_a_time(shape: tuple[int, int, int]) -> None:
     block = register_blocking.blocking(X86, *shape[:2], "f32")
     assert rows == block.rows
     assert 1 <= lines <= software_prefetch.MOST
-    assert stored == rows * block.strip * 4 // lane_memory.LINE
+    assert stored == block.strip * 4 // lane_memory.LINE
 
 
 @pytest.mark.parametrize("form", ["columns", "computed", "squares"])
@@ -179,7 +179,8 @@ def test_what_comes_next_is_fetched(without: str) -> None:
     assert lines_of(a[block.rows :]) <= first
     assert lines_of(b[panel:, :n]) <= second
     assert not lines_of(b[:panel]) & second
-    assert lines_of(c[block.rows :]) <= second
+    stored = lines_of(c[block.rows :])
+    assert stored <= second if "avx512f" in target.features else not stored & second
 
     # The next program finds the right factor packed, and fetches that.
     fetched(a, b, c, 1)
