@@ -68,7 +68,7 @@ def test_a_few_lines_are_fetched_at_a_time(shape: tuple[int, int, int]) -> None:
     block = register_blocking.blocking(X86, *shape[:2], "f32")
     assert rows == block.rows
     assert 1 <= lines <= software_prefetch.MOST
-    assert stored == block.strip * 4 // lane_memory.LINE
+    assert stored == rows * block.strip * 4 // lane_memory.LINE
 
 
 @pytest.mark.parametrize("form", ["columns", "computed", "squares"])
