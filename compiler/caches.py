@@ -32,7 +32,7 @@ class Caches:
         return self.l1 // 2
 
     def wide_strip_bytes(self, element: str) -> int:
-        """The same with AVX-512 and AMX, where this is the type of the elements: 16 KiB are enough for the rows.
+        """The same with AVX-512 and AMX, for packed units of type `element`: 16 KiB are enough for the rows.
 
         On Granite Rapids, 32 of 48 KiB take up to 13 % less time than 24 with AMX, and 4 to 6 % less for float32; on
         Zen 5 they take as much. On Sapphire Rapids, float32 was 10 % slower before four steps along K followed without
