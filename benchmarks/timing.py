@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: A sample lasts at least this long: short calls are repeated within it, and neither the clock's steps show nor what
-#: the first of them finds in the caches of the peer's.
+#: A sample lasts at least this long: short calls are repeated within it, and the clock's steps do not show.
 SAMPLE_SECONDS = 10e-3
 MAX_REPEATS = 10_000
 #: Where sampling takes longer than this, it ends early, but not before there are `LEAST_RUNS` samples of each call.
@@ -62,8 +61,9 @@ def choose_repeats(call: Callable[[], Any]) -> int:
 def alternate(calls: Mapping[str, Callable[[], Any]], runs: int) -> dict[str, Samples]:
     """Sample each call `runs` times, turn by turn, so that drift of the machine meets all of them alike.
 
-    The order turns round after every run: each call comes first as often as last. Calls of seconds are sampled less
-    often: see `PATIENCE_SECONDS`.
+    The order turns round after every run: each call comes first as often as last. Before a sample of several calls
+    there is one that is not timed, which finds what the peer left: its caches, and memory that it gave back to the
+    system. Calls of seconds are sampled less often: see `PATIENCE_SECONDS`.
     """
     repeats = {name: choose_repeats(call) for name, call in calls.items()}
     seconds: dict[str, list[float]] = {name: [] for name in calls}
@@ -73,6 +73,8 @@ def alternate(calls: Mapping[str, Callable[[], Any]], runs: int) -> dict[str, Sa
         if run >= LEAST_RUNS and time.perf_counter() - start > PATIENCE_SECONDS:
             break
         for name in order:
+            if repeats[name] > 1:
+                calls[name]()
             seconds[name].append(time_once(calls[name], repeats[name]))
         order = order[::-1]
     return {name: Samples(tuple(values)) for name, values in seconds.items()}

@@ -32,6 +32,20 @@ def test_calls_take_turns_and_change_places(monkeypatch: pytest.MonkeyPatch) -> 
     assert [len(samples.seconds) for samples in result.values()] == [3, 3]
 
 
+def test_the_first_of_several_calls_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.timing.choose_repeats", lambda call: 2)
+    clock = [0.0]
+    monkeypatch.setattr("benchmarks.timing.time.perf_counter", lambda: clock[0])
+    last = [""]
+
+    def call(name: str) -> None:
+        clock[0] += 1.0 if last[0] == name else 9.0  # the peer has left the caches cold
+        last[0] = name
+
+    result = alternate({name: lambda name=name: call(name) for name in "ab"}, runs=3)  # type: ignore[misc]
+    assert [samples.seconds for samples in result.values()] == [(1.0,) * 3, (1.0,) * 3]
+
+
 def test_long_calls_are_sampled_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.timing.PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr("benchmarks.timing.choose_repeats", lambda call: 1)

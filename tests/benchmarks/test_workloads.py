@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from test_document import ABOUT
@@ -13,6 +14,7 @@ from benchmarks.document import document  # noqa: E402
 from benchmarks.document_texts import MISSES  # noqa: E402
 from benchmarks.figures import Figure, Results  # noqa: E402
 from benchmarks.inductor_worker import WrongResult, check  # noqa: E402
+from benchmarks.kinds import FOLDER  # noqa: E402
 from benchmarks.rows import BEST, WORKLOADS_BAR, reduced_rows, rows  # noqa: E402
 from benchmarks.run import mean_of_workloads, with_mean  # noqa: E402
 from benchmarks.workloads.measure import measure  # noqa: E402
@@ -78,6 +80,12 @@ def test_the_mean_is_of_all_results() -> None:
         ("b", 8.0),
         ("geometric mean", pytest.approx(2.0)),
     ]
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_the_kept_means_are_of_the_kept_results(path: Path) -> None:
+    results = Results.read(path)
+    assert with_mean(results) == results
 
 
 def test_the_page_shows_them() -> None:
