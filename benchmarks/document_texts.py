@@ -20,7 +20,7 @@ edit this page; edit `benchmarks/document.py`.
   least {LEAST_RUNS}.
 - Where a sample has several calls, one before them is not timed, which finds caches and memory as the peer left them.
   It was timed, too, in figures of before 2026-11-28, but for RMS norm, rotary embedding, segmented sum and batched
-  products on Cascade Lake.
+  products.
 - A ratio is the peer's median time divided by the kit's: above 1, the kit is faster. Quartiles are those of ratios of
   samples adjacent in time.
 - Autotuned kernels use their best configuration.
