@@ -18,8 +18,8 @@ edit this page; edit `benchmarks/document.py`.
   supports that.
 - A sample lasts at least ten milliseconds. A run takes {RUNS} samples of each, or as many as fit in a minute, but at
   least {LEAST_RUNS}.
-- Where a sample has several calls, one before them is not timed, which finds caches and memory as the peer left them.
-  It was timed, too, in figures of before 2026-11-28, but for RMS norm, rotary embedding, segmented sum and batched
+- A sample of several calls begins with one more that is not timed: it finds caches and memory as the peer left them.
+  Figures of before 2026-11-28 have no such call, except those of RMS norm, rotary embedding, segmented sum and batched
   products.
 - A ratio is the peer's median time divided by the kit's: above 1, the kit is faster. Quartiles are those of ratios of
   samples adjacent in time.
@@ -114,9 +114,10 @@ MISSES = {
     "matmul fp32 .*, AVX2": (
         "- With AVX2, products of float32 take between 0.95 and 1.25 times as long as torch's from run to run. Four\n"
         "  steps along K without a branch would be 3 % faster than two, but take a half longer to compile. On\n"
-        "  Cascade Lake, loops in C over the same blocks reach 95 % of the peak while all operands are in L1.\n"
-        "  Rows of A a power of two apart fall into the same sets of L1: with 48 floats more in each row, the kit\n"
-        "  is 5 to 7 % faster, torch 1 %. Strips of B in 24 instead of 16 of 32 KiB of L1 are 2 to 5 % slower."
+        "  Cascade Lake, loops in C over the same blocks reach about 95 % of the peak while all operands are in L1.\n"
+        "  With 48 floats more in each row of the matrices, the kit is 4 to 7 % faster, torch 1 %: probably since\n"
+        "  rows a power of two apart share sets of L1. Strips of B in 24 instead of 16 of 32 KiB of L1 are up to\n"
+        "  6 % slower."
     ),
     "RMS norm fp32 .*": (
         "- RMS norm over 2048x2048 takes 1.8 ms where the memory of its result is mapped already, and 4 to 7 ms\n"

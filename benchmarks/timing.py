@@ -61,9 +61,9 @@ def choose_repeats(call: Callable[[], Any]) -> int:
 def alternate(calls: Mapping[str, Callable[[], Any]], runs: int) -> dict[str, Samples]:
     """Sample each call `runs` times, turn by turn, so that drift of the machine meets all of them alike.
 
-    The order turns round after every run: each call comes first as often as last. Before a sample of several calls
-    there is one that is not timed, which finds what the peer left: its caches, and memory that it gave back to the
-    system. Calls of seconds are sampled less often: see `PATIENCE_SECONDS`.
+    The order turns round after every run: each call comes first as often as last. A sample of several calls begins
+    with one more that is not timed: it finds caches and memory as the peer left them. Calls of seconds are sampled less
+    often: see `PATIENCE_SECONDS`.
     """
     repeats = {name: choose_repeats(call) for name, call in calls.items()}
     seconds: dict[str, list[float]] = {name: [] for name in calls}
