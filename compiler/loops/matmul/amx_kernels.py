@@ -82,7 +82,13 @@ class TileBlock:
 
         return self._builder.if_else(begun, load, self._zeros)
 
-    def step(self, values: list[Value], a: Left, b_column: Value, k: Value) -> list[Value]:
+    def multiply(self, sums: list[Value], a: Left, b_column: Value, start: Value, end: Value) -> list[Value]:
+        """The sums with the products of the units from `start` to before `end`, a multiple of `units`."""
+        with self._builder.loop(start, end, self._builder.i64(self.units), sums) as loop:
+            loop.yields = self._step(loop.arguments, a, b_column, loop.induction)
+        return loop.results
+
+    def _step(self, values: list[Value], a: Left, b_column: Value, k: Value) -> list[Value]:
         """One step along K: adds the products to all sums."""
         builder, pitch = self._builder, a.pitch
         a_start = builder.address(a.start, [k], "i32")

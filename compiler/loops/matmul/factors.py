@@ -106,6 +106,10 @@ class Left:
         strips = builder.mul(builder.sub(row, within), builder.i64(self.depth))
         return replace(self, start=builder.address(self.start, [strips, within], element))
 
+    def by_row(self, builder: LoopBuilder, count: int, element: str) -> Left:
+        """The same with an address for each of the first rows."""
+        return replace(self, starts=tuple(self.rows(builder, builder.i64(0), count, element, element)))
+
     def rows(self, builder: LoopBuilder, k: Value, count: int, unit: str, element: str) -> list[Value]:
         """The addresses of the first rows at `k` units along K."""
         along = builder.mul(k, self.step)

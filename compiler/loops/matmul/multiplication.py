@@ -137,19 +137,14 @@ class Multiplication:
         builder, fetch, zero = self.lowering.builder, self.fetch, self.lowering.builder.i64(0)
         a_rows = there if room is None else self._converted(there, end, room, at.region.block.rows)
 
-        def steps(start: Value, end: Value, sums: list[Value]) -> list[Value]:
-            with builder.loop(start, end, builder.i64(tile.units), sums) as loop:
-                loop.yields = tile.step(loop.arguments, a_rows, column, loop.induction)
-            return loop.results
-
         if fetch is None:
-            return steps(zero, end, sums)
+            return tile.multiply(sums, a_rows, column, zero, end)
         line = builder.i64(steps_between(self.product))
         with builder.loop(zero, end, line, sums) as lines:
             start = lines.induction
             fetch(at, builder.add(before, start), there, start)
             stop = builder.binary("arith.minsi", builder.add(start, line), end)
-            lines.yields = steps(start, stop, lines.arguments)
+            lines.yields = tile.multiply(lines.arguments, a_rows, column, start, stop)
         return lines.results
 
     def _begun(self, tile: RegisterBlock | TileBlock, at: Place, c_row: Value) -> list[Value]:
@@ -219,9 +214,7 @@ class Multiplication:
                 builder, product.instruction, product.element, block, sums, pitch, streams=streams
             )
         assert isinstance(product, VectorProduct)
-        # Only the block that most sums are in is unrolled: more code takes longer to compile.
-        most_sums = isinstance(product, Elements) and block == self.block
-        units = unrolled(lowering.target, depth, block.vectors) if most_sums else 1
+        units = unrolled(lowering.target, depth) if isinstance(product, Elements) else 1
         return RegisterBlock(builder, product, block, sums, (pitch, apart), units, biased=biased)
 
     def _excess(self, column: Value, block: Blocking) -> list[Value]:

@@ -148,16 +148,13 @@ def _fills_sixteen(target: CpuTarget, element: str) -> bool:
     return target.vector_registers == 16 and "fma" in target.features and types.is_float(element)
 
 
-def unrolled(target: CpuTarget, depth: int, vectors: int) -> int:
+def unrolled(target: CpuTarget, depth: int) -> int:
     """How many steps along K, a divisor of `depth`, one iteration of the innermost loop does, where units are elements.
-
-    `vectors` are those of a row of the block.
 
     A step is so short that the loop's own instructions take units from the multiply-adds: four steps are 3 to 8 %
     faster for float32 on Granite Rapids, with AVX-512. They lose 5 % with VDPBF16PS. With AVX2, two are 3 % faster in
-    wide blocks, and four would be 3 % more, but take a half longer to compile.
+    wide blocks and 7 to 9 % in attention's, and four would be 3 % more, but take a half longer to compile.
     """
-    short = target.vector_bytes < 32 or (target.vector_registers == 16 and vectors < WIDE)
-    if short or not target.triple.startswith("x86_64"):
+    if target.vector_bytes < 32 or not target.triple.startswith("x86_64"):
         return 1
     return math.gcd(depth, target.vector_bytes // BYTES_OF_A_STEP)

@@ -3,9 +3,12 @@
 Packing mostly waits for memory, and multiplying needs none. So the multiplication of one panel prefetches, a few lines
 at a time, the rows of B that the next panel will pack into L2. If this panel was found in the cache of packed panels,
 the next cached panel is prefetched instead. An A that is packed column by column is prefetched like B. Of one that is
-read or packed in rows, each block of rows prefetches those after it into L1. Where the last multiplication stores the
-result, each block prefetches the memory that the one below it writes. Addresses assume that the loop walks A and B row
-after row, or column after column. Where it does not, or ends, the prefetched lines go unused; a prefetch never faults.
+read or packed in rows, each block of rows prefetches those after it. Where the last multiplication stores the result,
+each block prefetches the memory that the one below it writes. Addresses assume that the loop walks A and B row after
+row, or column after column. Where it does not, or ends, the prefetched lines go unused; a prefetch never faults.
+
+The rows of A go to L1 with AVX-512, and to L2 else. Rows that are a multiple of 4 KiB apart share the same few sets of
+L1. On Cascade Lake limited to AVX2, L2 is 1 to 5 % faster for float32; with AVX-512, bytes are 3 % slower by it.
 """
 
 from __future__ import annotations
@@ -63,6 +66,7 @@ def lines_ahead(
     builder = lowering.builder
     fetch_right = _right_ahead(lowering, dot, b, panel, part)
     fetch_left = _columns_ahead(lowering, dot, a, panel) if panel.columns else None
+    cache = lane_memory.L1 if lowering.target.vector_registers >= 32 else lane_memory.L2
 
     def fetch(at: Place, k: Value, left: Left, along: Value) -> None:
         if fetch_right is not None:
@@ -75,7 +79,7 @@ def lines_ahead(
         block = at.region.block
         rows = left.rows(builder, along, 2 * block.rows, unit, element)
         for place in rows[block.rows :]:
-            lane_memory.prefetch(builder, place, lane_memory.L1)
+            lane_memory.prefetch(builder, place, cache)
 
     return fetch
 

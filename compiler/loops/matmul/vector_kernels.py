@@ -32,7 +32,7 @@ class RegisterBlock:
         self._pitch, self._apart = pitches  # of B, from a row and from a vector to the next one, in units
         self._biased = biased  # whether the units of A are
         self.units = units
-        """Units along K that one `step` multiplies."""
+        """Units along K that one iteration of the innermost loop multiplies."""
 
     def _read(self, pointer: Value, element: str, lanes: int) -> Value:
         return lane_memory.read(self._builder, pointer, element, lanes, floor=self._builder.level)
@@ -68,7 +68,10 @@ class RegisterBlock:
         totals = [builder.constant(0, type)] * (vectors * steps)  # each step has its own
         with builder.loop(builder.i64(0), depth, builder.i64(steps), totals) as region:
             for step in range(steps):
-                row = self._row(b_column, builder.add(region.induction, builder.i64(step)))
+                k = builder.add(region.induction, builder.i64(step))
+                row = self._row(
+                    builder.address(b_column, [builder.mul(k, builder.i64(self._pitch))], product.unit)
+                )
                 region.yields += [
                     product.multiply_add(builder, by, b, total)
                     for b, total in zip(row, region.arguments[step * vectors :], strict=False)
@@ -88,32 +91,46 @@ class RegisterBlock:
                 to = self._place(place, vector * block.lanes, self._element)
                 lane_memory.write(builder, to, values[row * block.vectors + vector])
 
-    def _row(self, b_column: Value, k: Value, step: int = 0) -> list[Value]:
-        """The units of B in the block's columns for the step that is `step` after `k`."""
+    def _row(self, b_row: Value, step: int = 0) -> list[Value]:
+        """The units of B in the block's columns, `step` steps behind the address `b_row`."""
         block, unit = self._block, self._product.unit
-        start = self._builder.address(b_column, [self._builder.mul(k, self._builder.i64(self._pitch))], unit)
         return [
-            self._read(self._place(start, step * self._pitch + vector * self._apart, unit), unit, block.lanes)
+            self._read(self._place(b_row, step * self._pitch + vector * self._apart, unit), unit, block.lanes)
             for vector in range(block.vectors)
         ]
 
-    def step(self, values: list[Value], a: Left, b_column: Value, k: Value) -> list[Value]:
-        """`units` steps along K: adds their products to every accumulator."""
+    def multiply(self, sums: list[Value], a: Left, b_column: Value, start: Value, end: Value) -> list[Value]:
+        """The sums with the products of the units from `start` to before `end`, a multiple of `units`.
+
+        The address in B is carried, and each row of A has one: an address that is computed in the loop takes units from
+        the multiply-adds. On Cascade Lake limited to AVX2, this takes 1 to 4 % less time.
+        """
         builder, block, product = self._builder, self._block, self._product
-        element = types.storage(product.element)
+        element, pitch = types.storage(product.element), builder.i64(self._pitch)
+        b_row = builder.address(b_column, [builder.mul(start, pitch)], product.unit)
+        a = a.by_row(builder, block.rows, element)
+        with builder.loop(start, end, builder.i64(self.units), [*sums, b_row]) as loop:
+            *sums, b_row = loop.arguments
+            rows = a.rows(builder, loop.induction, block.rows, product.unit, element)
+            for step in range(self.units):
+                sums = self._step(sums, rows, builder.mul(a.step, builder.i64(step)), self._row(b_row, step))
+            following = builder.address(b_row, [builder.i64(self.units * self._pitch)], product.unit)
+            loop.yields = [*sums, following]
+        return loop.results[:-1]
+
+    def _step(self, values: list[Value], rows: list[Value], after: Value, b: list[Value]) -> list[Value]:
+        """One step along K, `after` the addresses of the `rows`: adds their products with `b` to every accumulator."""
+        builder, block, product = self._builder, self._block, self._product
         alignment = types.byte_size(product.element)
-        sums = list(values)
-        rows = a.rows(builder, k, block.rows, product.unit, element)
-        for step in range(self.units):
-            b = self._row(b_column, k, step)
-            after = builder.mul(a.step, builder.i64(step))
-            for row, start in enumerate(rows):
-                place = builder.address(start, [after], product.unit)
-                unit = lane_memory.read(
-                    builder, place, product.unit, 1, floor=builder.level, alignment=alignment
-                )
-                unit = builder.broadcast(unit, block.lanes)
-                unit = unit if self._biased else product.biased(builder, unit)
-                for index in range(row * block.vectors, (row + 1) * block.vectors):
-                    sums[index] = product.multiply_add(builder, unit, b[index % block.vectors], sums[index])
+        sums = []
+        for row, start in enumerate(rows):
+            place = builder.address(start, [after], product.unit)
+            unit = lane_memory.read(builder, place, product.unit, 1, floor=builder.level, alignment=alignment)
+            unit = builder.broadcast(unit, block.lanes)
+            unit = unit if self._biased else product.biased(builder, unit)
+            first = row * block.vectors
+            sums += [
+                product.multiply_add(builder, unit, vector, total)
+                for vector, total in zip(b, values[first : first + block.vectors], strict=True)
+            ]
         return sums

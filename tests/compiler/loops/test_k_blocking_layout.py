@@ -117,7 +117,7 @@ def test_one_operand_for_both_sides() -> None:
     text = native_functions.loops_of(
         sample_loops.product, {"X": "*fp32", "O": "*fp32", "n": "i32"}, TARGET, B=32
     ).text
-    assert text.count("math.fma") == unrolled(TARGET, 32, 2) * 8 * 2
+    assert text.count("math.fma") == unrolled(TARGET, 32) * 8 * 2
 
 
 @pytest.mark.parametrize(
