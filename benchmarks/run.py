@@ -38,6 +38,9 @@ REDUCED_ENVIRONMENT = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",
     "MKL_ENABLE_INSTRUCTIONS": "AVX2",
 }
+#: glibc's allocator keeps what was freed: else results of some megabytes are mapped anew in each call, page by page, on
+#: either side. PyTorch's guide to tuning asks for the same, by another allocator.
+ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 62)}
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -50,7 +53,7 @@ def environment(threads: int, reduced: bool) -> dict[str, str]:
     """That of a worker."""
     found = os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads))
     # torch.compile's compiler runs in this process: its pool would run beside what is timed.
-    found |= {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    found |= {"TORCHINDUCTOR_COMPILE_THREADS": "1"} | ALLOCATOR
     return found | REDUCED_ENVIRONMENT if reduced else found
 
 

@@ -3,18 +3,23 @@
 Such a kernel waits for memory. Hardware prefetchers begin late and stop at page ends. This program
 or the next one soon reads what lies further on.
 
+Where rows of a tile lie far apart, or how far is not known, the next program's tile is prefetched. On Cascade Lake,
+sums of rows by atomics take a fourth to a third less time with it.
+
 Measured with loops in C that add vectors of 64 MiB: 13 % less time on Cascade Lake, with one thread. On a Xeon with AMX
 3 % less with one thread, 6 % with two, and a third with 16.
 """
 
 from __future__ import annotations
 
-from triton_porting_kit.compiler.dialect.operations import Store
+import math
+
+from triton_porting_kit.compiler.dialect.operations import AtomicRmw, Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Block, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.memory.row_prefetch import step_between
+from triton_porting_kit.compiler.loops.memory.row_prefetch import LARGEST, step_between
 from triton_porting_kit.compiler.loops.state import DEFERRED, LOADS
 from triton_porting_kit.compiler.loops.tiles.access import Access
 
@@ -24,7 +29,7 @@ DISTANCE = 1024
 LEAST = 32
 """The least bytes of a chunk of lanes that prefetches: a cache line has two of them."""
 
-_MAPPING = (DEFERRED | LOADS | {Store.OPERATION_NAME}) - {"linalg.transpose"}
+_MAPPING = (DEFERRED | LOADS | {Store.OPERATION_NAME, AtomicRmw.OPERATION_NAME}) - {"linalg.transpose"}
 
 
 def distance(lowering: Lowering, operation: Operation, access: Access) -> Value | None:
@@ -36,12 +41,13 @@ def distance(lowering: Lowering, operation: Operation, access: Access) -> Value 
         return None
     if access.wraps or not access.is_contiguous(axis):
         return None
+    step = step_between(lowering, operation)
+    if step is None:  # each program reads the same
+        return None
     pitches = [stride.constant for stride in access.strides[:axis]]
-    if any(not isinstance(pitch, int) or abs(pitch) * size > DISTANCE for pitch in pitches):
-        return None
-    if step_between(lowering, operation) is None:  # each program reads the same
-        return None
-    return lowering.builder.i64(DISTANCE // size)
+    if all(isinstance(pitch, int) and abs(pitch) * size <= DISTANCE for pitch in pitches):
+        return lowering.builder.i64(DISTANCE // size)
+    return step if math.prod(access.shape) * size <= LARGEST else None
 
 
 def _only_maps(block: Block) -> bool:

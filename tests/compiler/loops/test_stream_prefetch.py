@@ -39,6 +39,21 @@ def rows_at_a_pitch(X, O, n, B: tl.constexpr):
 
 
 @triton.jit
+def rows_of_programs(X, O, n, B: tl.constexpr):
+    """Each program has the next rows, an argument apart."""
+    row, column = tl.program_id(0) * 8 + tl.arange(0, 8), tl.arange(0, 64)
+    at = row[:, None] * n + column[None, :]
+    tl.store(O + at, tl.load(X + at) * 2)
+
+
+@triton.jit
+def large_tiles(X, O, n, B: tl.constexpr):
+    row, column = tl.program_id(0) * 32 + tl.arange(0, 32), tl.arange(0, 256)
+    at = row[:, None] * n + column[None, :]
+    tl.store(O + at, tl.load(X + at) * 2)
+
+
+@triton.jit
 def transposed(X, O, n, B: tl.constexpr):
     row, column = tl.arange(0, 16), tl.arange(0, 16)
     at = tl.program_id(0) * 256 + row[:, None] * 16 + column[None, :]
@@ -72,13 +87,21 @@ def summed(X, O, n, B: tl.constexpr):
 @triton.jit
 def counted(X, O, n, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
-    tl.atomic_add(O + i, tl.load(X + i))
+    tl.atomic_add(O + i, tl.load(X + i), sem="relaxed")
 
 
 @pytest.mark.parametrize("target", ["sapphirerapids", "cascadelake", "haswell"])
 def test_the_same_number_of_bytes_ahead(target: str) -> None:
     assert steps(text_of(doubled, target)) == [str(BYTES // 4)]
     assert steps(text_of(short_rows, target)) == [str(BYTES // 4)]
+    assert steps(text_of(counted, target)) == [str(BYTES // 4)]
+
+
+def test_the_next_tile_where_rows_are_far_apart() -> None:
+    assert steps(text_of(rows_far_apart)) == ["64"]
+    assert steps(text_of(rows_at_a_pitch)) == ["64"]
+    (step,) = steps(text_of(rows_of_programs))
+    assert step.startswith("arith.muli")  # so many rows by their pitch
 
 
 @pytest.mark.parametrize("pointer", ["fp16", "bf16"])
@@ -95,7 +118,7 @@ def test_chunks_of_a_quarter_of_a_line() -> None:
 @pytest.mark.parametrize(
     "kernel",
     [
-        rows_far_apart, rows_at_a_pitch, transposed, same_for_each, every_other, in_a_loop, summed, counted,
+        large_tiles, transposed, same_for_each, every_other, in_a_loop, summed,
     ],
     ids=lambda kernel: kernel.__name__,
 )  # fmt: skip
