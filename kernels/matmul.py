@@ -29,7 +29,7 @@ DEFAULT_TILES = Tiles()
 TUNED_TILES = (
     Tiles(32, 32, 32),
     Tiles(64, 64, 32),
-    Tiles(64, 128, 32),
+    Tiles(128, 64, 32),
     Tiles(128, 64, 64),
     Tiles(128, 128, 32, 16),
     Tiles(128, 128, 64, 16),

@@ -7,8 +7,8 @@ read or packed in rows, each block of rows prefetches those after it. Where the 
 each block prefetches the memory that the one below it writes. Addresses assume that the loop walks A and B row after
 row, or column after column. Where it does not, or ends, the prefetched lines go unused; a prefetch never faults.
 
-The rows of A go to L1 with AVX-512, and to L2 else. Rows that are a multiple of 4 KiB apart share the same few sets of
-L1. On Cascade Lake limited to AVX2, L2 is 1 to 5 % faster for float32; with AVX-512, bytes are 3 % slower by it.
+The rows of A go to L2 where units are elements, else to L1. Rows that are a multiple of 4 KiB apart share the same few
+sets of L1. On Cascade Lake, L2 is up to 1 % faster for float32, limited to AVX2 1 to 5 %; bytes are 3 % slower by it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.factors import Left
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Part
-from triton_porting_kit.compiler.loops.matmul.products import Product, TileProduct
+from triton_porting_kit.compiler.loops.matmul.products import Elements, Product, TileProduct
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Place
 from triton_porting_kit.compiler.loops.matmul.tile_prefetch import Beside, nothing
 from triton_porting_kit.compiler.loops.memory.growth import advance
@@ -66,7 +66,7 @@ def lines_ahead(
     builder = lowering.builder
     fetch_right = _right_ahead(lowering, dot, b, panel, part)
     fetch_left = _columns_ahead(lowering, dot, a, panel) if panel.columns else None
-    cache = lane_memory.L1 if lowering.target.vector_registers >= 32 else lane_memory.L2
+    cache = lane_memory.L2 if isinstance(product, Elements) else lane_memory.L1
 
     def fetch(at: Place, k: Value, left: Left, along: Value) -> None:
         if fetch_right is not None:
