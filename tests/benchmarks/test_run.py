@@ -17,6 +17,7 @@ def figure(name: str, threads: int, value: float) -> Figure:
 
 def test_workers_are_told_their_threads() -> None:
     found = environment(2, reduced=False)
+    assert found["MALLOC_MMAP_MAX_"] == "0"
     assert {found[name] for name in THREAD_VARIABLES} == {"2"}
     assert "TPK_CPU_WITHOUT" not in found
     assert environment(1, reduced=True)["TPK_CPU_WITHOUT"] == "avx512,amx"

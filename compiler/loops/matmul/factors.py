@@ -107,7 +107,7 @@ class Left:
         return replace(self, start=builder.address(self.start, [strips, within], element))
 
     def by_row(self, builder: LoopBuilder, count: int, element: str) -> Left:
-        """The same with an address for each of the first rows."""
+        """The same with an address for each of the first `count` rows."""
         return replace(self, starts=tuple(self.rows(builder, builder.i64(0), count, element, element)))
 
     def rows(self, builder: LoopBuilder, k: Value, count: int, unit: str, element: str) -> list[Value]:

@@ -116,7 +116,7 @@ def blocking(target: CpuTarget, m: int, n: int, element: str, *, several: bool =
 
     Blocks of `several` sizes have loops of their own each. They are for a product that waits for later iterations, and
     is the only one in its loop. A loop such as attention's has several products, and would take a half longer to
-    compile, to run 4 % faster.
+    compile. It ran 4 % faster, before two steps along K followed without a branch.
 
     Blocks of six rows, the last of which repeats the last row of sums, would need one loop. On Cascade Lake, products
     are 5 % slower by six rows of four vectors with AVX-512, and 10 % by six rows of two with AVX2.
