@@ -127,11 +127,6 @@ MISSES = {
         "  multiplying takes 0.7, waiting for A 0.7, packing B 0.2 and storing 0.2. Packing A costs more than it\n"
         "  gains, and so do prefetches of A, B or C. Wider tiles read A less often."
     ),
-    "grouped product .*": (
-        "- A product by experts gathers the left rows in each program of 64x64, and transposes the right tile once\n"
-        "  for the programs of an expert that follow one another, two or three here: packing both takes a third of\n"
-        "  the time."
-    ),
     "segmented sum .*": (
         "- One thread adds whole vectors to a segment. Several do so under locks of 1 KiB of memory, since x86-64\n"
         "  has no atomic addition of floats; where they add to the same segments, the cache lines of these go from\n"

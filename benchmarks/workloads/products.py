@@ -13,9 +13,14 @@ from torch.nn import functional
 from ..inductor_patterns import Program, randn
 from .work import Made, Workload, bytes_of
 
-BLOCK_M, BLOCK_N, BLOCK_K = 64, 64, 64
+BLOCK_M = 64
+"""Rows of a block that has one expert."""
 
 
+@triton.autotune(
+    configs=[triton.Config({"BLOCK_N": columns, "BLOCK_K": 64}) for columns in (64, 128, 256)],
+    key=["n", "k"],
+)
 @triton.jit
 def grouped_kernel(
     x_ptr, w_ptr, y_ptr, order_ptr, expert_ptr, tokens, n, k,
@@ -55,7 +60,7 @@ def batched_kernel(a_ptr, b_ptr, c_ptr, SIZE: tl.constexpr):
 
 @triton.autotune(
     configs=[
-        triton.Config({"BLOCK_M": rows, "BLOCK_N": BLOCK_N, "BLOCK_K": depth})
+        triton.Config({"BLOCK_M": rows, "BLOCK_N": 64, "BLOCK_K": depth})
         for rows in (64, 128, 256)
         for depth in (32, 64)
     ],
@@ -128,9 +133,11 @@ def _grouped() -> Made:
 
     def ours(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
         y = torch.empty(tokens, n, dtype=x.dtype)
-        grid = (len(owners), triton.cdiv(n, BLOCK_N))
-        tiles = {"BLOCK_M": BLOCK_M, "BLOCK_N": BLOCK_N, "BLOCK_K": BLOCK_K}
-        grouped_kernel[grid](x, w, y, order, owners, tokens, n, k, **tiles)
+
+        def grid(tiles: dict[str, Any]) -> tuple[int, int]:
+            return len(owners), triton.cdiv(n, tiles["BLOCK_N"])
+
+        grouped_kernel[grid](x, w, y, order, owners, tokens, n, k, BLOCK_M=BLOCK_M)
         return (y,)
 
     moved = bytes_of(x, w) + 2 * tokens * n
