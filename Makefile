@@ -63,7 +63,7 @@ demo: $(VENV)/.build-tools $(VENV)/.installed ## install the kit, make and insta
 
 test: lint $(VENV)/.installed ## install with test tools, check the code, run every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --ignore tests/pytorch $(PYTEST_ARGS)
-	$(if $(TORCH),$(BIN)/python -m pytest $(PYTEST_ARGS) tests/pytorch)
+	$(if $(TORCH),$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS) tests/pytorch)
 
 test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the pages of reports and profiles in Chromium, which has to be there
 	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS) tests/conformance/report tests/chips

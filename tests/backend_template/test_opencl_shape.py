@@ -61,6 +61,8 @@ def test_its_tests_pass_on_this_machine_s_device(
         pytest.skip("no OpenCL driver is installed on this machine")
     made = maker.make(fresh / "tpk", "normal", tmp_path_factory.mktemp("installed"), "opencl")
     pip("install", "--no-deps", "--no-build-isolation", made.path, python=fresh / "python")
-    said = run([fresh / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider"], cwd=made.path)
+    # `make test-opencl` judges the kit's backend, which has the same compiler, by the other levels.
+    command = [fresh / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    said = run([*command, "-k", "not language and not kernels-"], cwd=made.path)
     assert " passed" in said
     assert "skipped" not in said

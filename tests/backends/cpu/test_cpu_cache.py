@@ -126,7 +126,7 @@ def test_a_damaged_artefact_is_made_again(damage: str, stage: str, array: Array,
         launch(array)
 
 
-@pytest.mark.parametrize("damage", list(DAMAGE))
+@pytest.mark.parametrize("damage", ["truncated", "foreign"])
 def test_a_new_process_survives_a_damaged_object(damage: str, script: Script, cache: Path) -> None:
     script(RUN)
     path = file(cache, "obj")

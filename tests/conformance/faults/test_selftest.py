@@ -19,14 +19,10 @@ from triton_porting_kit.conformance.status import Status, Verdict
 
 FEW = (
     "store-one-more",
-    "reduce-last",
-    "i8-unsigned",
-    "grid-exchanged",
     "htod-short",
     "segfault-in-load",
     "refuses-everything",
     "binary-argument-size",
-    "binary-bf16-as-fp16",
 )
 
 

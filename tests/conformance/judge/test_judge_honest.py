@@ -12,7 +12,7 @@ from triton_porting_kit.conformance.judge.judging import Request, judge
 from triton_porting_kit.conformance.judge.process import Nursery
 
 PROBLEMS = honest_kernels.chosen()
-SAMPLE = [name for name in list(PROBLEMS)[3::20] if "512" not in name]
+SAMPLE = [name for name in list(PROBLEMS)[3::40] if "512" not in name]
 
 
 def is_right(name: str, nursery: Nursery) -> None:
@@ -43,7 +43,7 @@ def test_there_are_a_hundred() -> None:
     ("candidate", "task", "arrays"),
     [
         ("softmax", "softmax", "torch"),
-        ("linear_gelu", "linear_gelu", ""),
+        pytest.param("linear_gelu", "linear_gelu", "", marks=pytest.mark.slow),
         ("vectoradd", "vectoradd", ""),
     ],
 )

@@ -35,6 +35,8 @@ from triton_porting_kit.conformance.stress.source import parameters, source_of
 from triton_porting_kit.conformance.stress.typing import ATOMICS, types_of
 from triton_porting_kit.conformance.types import KINDS
 
+pytestmark = pytest.mark.xdist_group("stress-generator")  # the programs are shared
+
 PROGRAMS = {0: 500, ADDRESSES: 1000}
 """Seeds from where on, and how many."""
 DIGESTS = {0: "400cd8668496345b", ADDRESSES: "e8dbb8e5307b5e3b"}
