@@ -21,7 +21,6 @@ FEW = (
     "store-one-more",
     "htod-short",
     "segfault-in-load",
-    "refuses-everything",
     "binary-argument-size",
 )
 
