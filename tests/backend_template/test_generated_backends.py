@@ -68,7 +68,7 @@ def handing_over(
 
 
 def conform(fresh: Path, repository: Repository, report: Path, *levels: str, shard: str = "1/1") -> None:
-    """Judge a backend, by a part of the checks; all of it that is mandatory has to pass."""
+    """Judge a backend by a `shard` of the checks. What is mandatory among them has to pass."""
     asked = [word for level in levels for word in ("--level", level)]
     command = [fresh / "tpk", "conform", "--backend", repository.names.backend, *asked, "--shard", shard]
     run([*command, "--jobs", str(CORES), "--report", report], cwd=repository.path)
@@ -193,8 +193,11 @@ def test_triton_s_own_are_picked_too(name: str, judged: Judged, second: Reposito
     assert kind.startswith(f"triton.backends.{name}") or (name in text and "active" in text), (kind, text)
 
 
-def test_two_beside_each_other_are_both_judged(second: Repository, fresh: Path, tmp_path: Path) -> None:
-    conform(fresh, second, tmp_path / "report", "registration", shard="1/4")
+@pytest.mark.parametrize("shard", ["1/4", pytest.param("1/1", marks=pytest.mark.slow)])
+def test_two_beside_each_other_are_both_judged(
+    shard: str, second: Repository, fresh: Path, tmp_path: Path
+) -> None:
+    conform(fresh, second, tmp_path / "report", "registration", shard=shard)
 
 
 @pytest.mark.parametrize("which", ["npu", pytest.param("cores", marks=pytest.mark.slow)])

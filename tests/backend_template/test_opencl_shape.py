@@ -53,16 +53,23 @@ def test_status_and_update_know_the_shape(made: Repository, fresh: Path) -> None
     assert "Up to date" in run([fresh / "tpk", "update", made.path])
 
 
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        # `make test-opencl` judges the kit's backend, which has the same compiler, by the other levels.
+        "not language and not kernels-",
+        pytest.param("language or kernels-", marks=pytest.mark.slow),
+    ],
+)
 def test_its_tests_pass_on_this_machine_s_device(
-    maker: Maker, fresh: Path, tmp_path_factory: pytest.TempPathFactory
+    chosen: str, maker: Maker, fresh: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     if not has_platforms():
         assert not os.environ.get("CI"), "CI has no OpenCL: install ocl-icd-libopencl1 and pocl-opencl-icd"
         pytest.skip("no OpenCL driver is installed on this machine")
     made = maker.make(fresh / "tpk", "normal", tmp_path_factory.mktemp("installed"), "opencl")
     pip("install", "--no-deps", "--no-build-isolation", made.path, python=fresh / "python")
-    # `make test-opencl` judges the kit's backend, which has the same compiler, by the other levels.
-    command = [fresh / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    said = run([*command, "-k", "not language and not kernels-"], cwd=made.path)
+    command = [fresh / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen]
+    said = run(command, cwd=made.path)
     assert " passed" in said
     assert "skipped" not in said

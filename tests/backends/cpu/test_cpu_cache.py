@@ -109,6 +109,8 @@ DAMAGE = {
     "foreign": foreign_object,
     "flipped": lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:],
 }
+FEW = ("truncated", "foreign")
+"""Those that a new process meets here; the others are left to `make test-all`."""
 
 
 @pytest.mark.parametrize("stage", ["obj", "llir", "loops", "structured", "ttir"])
@@ -126,7 +128,9 @@ def test_a_damaged_artefact_is_made_again(damage: str, stage: str, array: Array,
         launch(array)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "foreign"])
+@pytest.mark.parametrize(
+    "damage", [d if d in FEW else pytest.param(d, marks=pytest.mark.slow) for d in DAMAGE]
+)
 def test_a_new_process_survives_a_damaged_object(damage: str, script: Script, cache: Path) -> None:
     script(RUN)
     path = file(cache, "obj")

@@ -12,8 +12,8 @@ import pytest
 from triton_porting_kit.conformance.stress.generator import ADDRESSES
 
 SCRIPT = Path(__file__).with_name("interpret_suite.py")
-PARTS = 48
-"""Of the language checks; one of them is the sample."""
+PARTS = 24
+"""Of the language checks; one of them is the sample, which takes half a minute."""
 
 
 def agreeing(what: str, first: int, second: int) -> int:
@@ -30,12 +30,12 @@ def agreeing(what: str, first: int, second: int) -> int:
     "part", [pytest.param(part, marks=[pytest.mark.slow] if part else []) for part in range(PARTS)]
 )
 def test_language_checks_agree(part: int) -> None:
-    assert agreeing("language", part, PARTS) > 100
+    assert agreeing("language", part, PARTS) > 200
 
 
 @pytest.mark.parametrize("first", [0, ADDRESSES])
 def test_random_programs_agree(first: int) -> None:
-    assert agreeing("programs", first, 60) > 50
+    assert agreeing("programs", first, 100) > 90
 
 
 @pytest.mark.slow  # ten times as many

@@ -43,7 +43,7 @@ def test_there_are_a_hundred() -> None:
     ("candidate", "task", "arrays"),
     [
         ("softmax", "softmax", "torch"),
-        pytest.param("linear_gelu", "linear_gelu", "", marks=pytest.mark.slow),
+        ("linear_gelu", "linear_gelu", ""),
         ("vectoradd", "vectoradd", ""),
     ],
 )

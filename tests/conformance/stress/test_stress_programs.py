@@ -33,7 +33,14 @@ def failures(worker: Isolated, seeds: range, configuration: Configuration = DEFA
     return {seed: str(found) for seed, found in outcomes.items() if found.failed}
 
 
-@pytest.mark.parametrize("first", [0, 30, ADDRESSES, ADDRESSES + 30])
+@pytest.mark.parametrize(
+    "first",
+    [
+        begin + k if k < 60 else pytest.param(begin + k, marks=pytest.mark.slow)
+        for begin in (0, ADDRESSES)
+        for k in (0, 30, 60)
+    ],
+)
 def test_programs_pass_on_the_cpu(first: int, worker: Isolated) -> None:
     assert failures(worker, range(first, first + 30)) == {}
 
