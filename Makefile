@@ -218,17 +218,17 @@ share_packages = $(BIN)/python -c 'import site, sys, sysconfig; from pathlib imp
   target = Path(sysconfig.get_path("purelib", vars={"base": sys.argv[1], "platbase": sys.argv[1]})); \
   (target / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")' $(1)
 
-# The kit itself, again whenever a source changes.
-$(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
-	$(PIP) --no-deps --force-reinstall .
+# The kit itself, again whenever a source changes; built once for all environments.
+$(VENV)/.wheel: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
+	rm -rf $(VENV)/wheel
+	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir $(VENV)/wheel .
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.wheel
+	$(PIP) --no-deps --force-reinstall $(VENV)/wheel/*.whl
 	@touch $@
 
 # --- the environments of older releases --------------------------------------------------------------
-
-.venv-releases/.wheel: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
-	rm -rf .venv-releases/wheel
-	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir .venv-releases/wheel .
-	@touch $@
 
 .venv-releases/%/.needed: pyproject.toml | $(VENV)/.needed
 	$(PYTHON) -m venv .venv-releases/$*
@@ -262,9 +262,9 @@ $(MODELS)/.installed: $(VENV)/.build-tools $(VENV)/.test-tools $(VENV)/.installe
 	@touch $@
 
 .PRECIOUS: .venv-releases/%/.needed .venv-torch/%/.needed
-.venv-releases/%/.installed: .venv-releases/%/.needed .venv-releases/.wheel
+.venv-releases/%/.installed: .venv-releases/%/.needed $(VENV)/.wheel
 	.venv-releases/$*/bin/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall \
-	  .venv-releases/wheel/*.whl
+	  $(VENV)/wheel/*.whl
 	@touch $@
 
 # torch first: it pins the release of Triton.
@@ -275,9 +275,9 @@ $(MODELS)/.installed: $(VENV)/.build-tools $(VENV)/.test-tools $(VENV)/.installe
 	  hypothesis "pytest<9.2" "expecttest>=0.3"
 	@touch $@
 
-.venv-torch/%/.installed: .venv-torch/%/.needed .venv-releases/.wheel
+.venv-torch/%/.installed: .venv-torch/%/.needed $(VENV)/.wheel
 	.venv-torch/$*/bin/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall \
-	  .venv-releases/wheel/*.whl
+	  $(VENV)/wheel/*.whl
 	@touch $@
 
 .PHONY: force

@@ -196,7 +196,7 @@ def _truncate(
 def _from_integer(builder: LoopBuilder, name: str, value: Value, source: str, target: str) -> Value:
     """Convert an integer to a 16-bit float.
 
-    For f16, f32 is exact enough: f16's range ends before f32 becomes inexact.
+    For f16, f32 is exact enough: f16's range ends before f32 becomes inexact. bf16 represents all integers of 8 bits.
     """
     wide = "f32"
     if target == "bf16" and types.BITS[source] > 16:
@@ -204,6 +204,8 @@ def _from_integer(builder: LoopBuilder, name: str, value: Value, source: str, ta
         if source == "i64":
             value = functions.sticky_integer(builder, value)
     number = builder.cast(name, value, vector_type(wide, value.lanes))
+    if target == "bf16" and types.BITS[source] <= 8:
+        return functions.upper_half(builder, number)
     return _truncate(builder, number, wide, target, False)
 
 
