@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import json
 import re
@@ -42,7 +43,10 @@ def imports(name: str, path: Path) -> Iterator[tuple[str, str]]:
             yield from ((base, alias.name) for alias in node.names)
 
 
-IMPORTS = [(name, target, item) for name, path in modules() for target, item in imports(name, path)]
+@functools.cache
+def all_imports() -> list[tuple[str, str, str]]:
+    """(module, imported module, name from it or nothing)."""
+    return [(name, target, item) for name, path in modules() for target, item in imports(name, path)]
 
 
 def package_of(name: str) -> str:
@@ -58,7 +62,7 @@ def test_the_walk_sees_the_kit() -> None:
         "triton_porting_kit.compiler.ttir",
         "triton_porting_kit.compiler.ttir.passes",
         "optimize",
-    ) in IMPORTS
+    ) in all_imports()
 
 
 def test_the_import_path_is_the_path_below_src() -> None:
@@ -89,7 +93,7 @@ def test_parts_do_not_import_each_other() -> None:
         "",
         "__version__",
     }
-    for name, target, item in IMPORTS:
+    for name, target, item in all_imports():
         if package_of(name) in parts and target.startswith("triton_porting_kit"):
             wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
             assert wanted in {package_of(name), *allowed}, f"{name} imports {item} from {target}"
@@ -99,7 +103,7 @@ def test_the_picture_shows_the_imports() -> None:
     """Each package is a box. What it imports can be reached by arrows, and no arrow is there for nothing."""
     packages = {path.parent.name for path in (SRC / "triton_porting_kit").glob("*/__init__.py")}
     imported: dict[str, set[str]] = {package: set() for package in packages}
-    for name, target, item in IMPORTS:
+    for name, target, item in all_imports():
         wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
         if (own := package_of(name)) in packages and wanted in packages - {own}:
             imported[own].add(wanted)
@@ -170,7 +174,7 @@ def test_modules_import_each_other_only_where_listed() -> None:
     """Imports for type annotations count. Imports of the package itself do not: every import runs it first."""
     names = {name for name, _ in modules()} - {"triton_porting_kit"}
     imported: dict[str, set[str]] = {name: set() for name in names}
-    for name, target, item in IMPORTS:
+    for name, target, item in all_imports():
         full = f"{target}.{item}"
         if name in names and not _is_extension(full):
             imported[name] |= {full if full in names else target} & names
@@ -191,7 +195,7 @@ def _is_extension(name: str) -> bool:
 
 def test_the_abi_is_below_everything() -> None:
     """What the parts agree on is plain data: it needs none of them, and no library."""
-    for name, target, item in IMPORTS:
+    for name, target, item in all_imports():
         if package_of(name) == "abi":
             wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
             plain = target.partition(".")[0] in sys.stdlib_module_names
@@ -199,7 +203,7 @@ def test_the_abi_is_below_everything() -> None:
 
 
 def test_descriptions_of_chips_need_only_the_errors() -> None:
-    for name, target, item in IMPORTS:
+    for name, target, item in all_imports():
         if package_of(name) == "chips":
             wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
             plain = target.partition(".")[0] in sys.stdlib_module_names
@@ -207,14 +211,14 @@ def test_descriptions_of_chips_need_only_the_errors() -> None:
 
 
 def test_readers_of_binaries_need_nothing_of_the_kit() -> None:
-    for name, target, item in IMPORTS:
+    for name, target, item in all_imports():
         if package_of(name) == "binaries" and target.startswith("triton_porting_kit"):
             wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
             assert wanted in ("binaries", "errors", "untrusted"), f"{name} imports {item} from {target}"
 
 
 def test_backends_use_public_names_only() -> None:
-    for name, target, item in IMPORTS:
+    for name, target, item in all_imports():
         parts = target.split(".")
         if parts[0] != "triton_porting_kit" or package_of(target) in ("backends", ""):
             continue
@@ -229,7 +233,7 @@ def test_backends_use_public_names_only() -> None:
 def test_the_suite_needs_little() -> None:
     """The suite knows a backend through Triton and the public driver interface; only reports need libraries."""
     reporting = ("fastjsonschema", "jinja2", "junitparser", "rich", "typer")
-    for name, target, item in IMPORTS:
+    for name, target, item in all_imports():
         if package_of(name) != "conformance" or name.startswith(TEST_BACKEND):
             continue
         top = target.partition(".")[0]
@@ -275,7 +279,7 @@ def test_only_compat_decides_by_release() -> None:
 
 
 def test_only_the_toolchain_imports_bindings() -> None:
-    for name, target, item in IMPORTS:
+    for name, target, item in all_imports():
         if package_of(name) != "toolchain":
             assert target.partition(".")[0] not in BINDINGS, f"{name} imports {item} from {target}"
             assert not target.startswith("triton._C"), f"{name} imports {item} from {target}"

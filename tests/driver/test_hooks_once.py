@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from triton_porting_kit.driver.host import _host
 from triton_porting_kit.driver.native_device import NativeDevice
 from triton_porting_kit.driver.native_stub import STUB, stub
 
+pytestmark = pytest.mark.xdist_group("hooks-once")  # reading all files takes seconds
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src", "compiler", "launcher", "driver", "backends", "kernels", "conformance", "backend_template")
 MOST = 5
@@ -76,13 +78,16 @@ def bound(text: str) -> set[str]:
     return found & {*HOOKS}
 
 
-WRITTEN = {path: (named if path.endswith((".py", ".pyi")) else bound)(text) for path, text in code()}
+@functools.cache
+def written() -> dict[str, set[str]]:
+    """By file: the hooks that it names."""
+    return {path: (named if path.endswith((".py", ".pyi")) else bound)(text) for path, text in code()}
 
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_is_named_in_few_files(hook: str) -> None:
     """Who calls a hook and the devices themselves are not counted: every device defines it, with its own code."""
-    found = {path for path, hooks in WRITTEN.items() if hook in hooks}
+    found = {path for path, hooks in written().items() if hook in hooks}
     assert "driver/device.py" in found
     assert len(found) <= MOST, found
 

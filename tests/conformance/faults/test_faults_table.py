@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 
 import pytest
 import triton  # noqa: F401
 
 from triton_porting_kit.conformance import catalogue
+from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.faults.degenerate import DEGENERATE
 from triton_porting_kit.conformance.faults.fault import CLEAN, PARTS, Fault
 from triton_porting_kit.conformance.faults.table import FAULTS, find
 from triton_porting_kit.conformance.faults.trying import chosen
 
-CHECKS = list(catalogue.checks())
+pytestmark = pytest.mark.xdist_group("faults-table")  # the catalogue takes seconds
 MOST = 40
 """Checks of one pattern: a fault is tried on few."""
+
+
+@functools.cache
+def all_checks() -> list[Check]:
+    return list(catalogue.checks())
 
 
 def test_there_are_enough_faults_in_every_part() -> None:
@@ -47,5 +54,5 @@ def test_a_fault_that_does_not_exist() -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_names_checks(fault: Fault) -> None:
     assert fault.caught_by
-    for pattern, names in chosen(fault.caught_by, CHECKS).items():
+    for pattern, names in chosen(fault.caught_by, all_checks()).items():
         assert 1 <= len(names) <= MOST, f"{pattern} matches {len(names)} checks"
