@@ -129,28 +129,42 @@ def transpose_tile(
     builder, lanes = evaluation.builder, target.lanes
     *outer, depth, width = tensor.shape
     row, column = len(outer), len(outer) + 1
-    piece = vector_type(types.register(unit), UNITS)
+    beside = _blocks_beside(tensor, lanes, count)
+    units = beside * UNITS
+    piece = vector_type(types.register(unit), units)
 
     def block(point: Point) -> None:
         *indices, across, down = point.indices
-        first = builder.mul(down, builder.i64(UNITS))
-        element = builder.mul(down, builder.i64(UNITS * count))
+        first = builder.mul(down, builder.i64(units))
+        element = builder.mul(down, builder.i64(units * count))
         left = builder.mul(across, builder.i64(lanes))
         columns = []
         for index in range(lanes):
             place = (*indices, element, builder.add(left, builder.i64(index)))
-            value = evaluation.at(tensor, Point(place, row, UNITS * count))
-            value = builder.broadcast(value, UNITS * count)
+            value = evaluation.at(tensor, Point(place, row, units * count))
+            value = builder.broadcast(value, units * count)
             if value.type != piece:
                 text = f"vector.bitcast {value.name} : {value.type} to {piece}"
                 value = builder.pure(text, piece, (value,))
             columns.append(value)
-        for index, value in enumerate(_transposed(builder, columns)):
-            place = (*indices, builder.add(first, builder.i64(index)), left)
-            write(Point(place, column, lanes), value)
+        for start in range(0, units, UNITS):
+            chosen = [*range(start, start + UNITS)]
+            parts = columns if beside == 1 else [shuffled(builder, part, part, chosen) for part in columns]
+            for index, value in enumerate(_transposed(builder, parts), start):
+                place = (*indices, builder.add(first, builder.i64(index)), left)
+                write(Point(place, column, lanes), value)
 
     # Down a few columns first: the lines that a block reads are those of the next block.
-    tile_loop(builder, (*outer, width // lanes, depth // (UNITS * count)), 1, block)
+    tile_loop(builder, (*outer, width // lanes, depth // (units * count)), 1, block)
+
+
+def _blocks_beside(tensor: Tensor, lanes: int, count: int) -> int:
+    """How many blocks along K are read at a time: two where elements are computed and two fill no more than a vector.
+
+    Half a vector is converted in as many instructions as a whole one.
+    """
+    both = 2 * UNITS * count
+    return 2 if cost(tensor, {}) > 1 and both <= lanes and tensor.shape[-2] % both == 0 else 1
 
 
 def _transposed(builder: LoopBuilder, columns: list[Value]) -> list[Value]:

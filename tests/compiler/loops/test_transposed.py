@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import native_functions
 import numpy as np
 import pytest
@@ -26,6 +28,21 @@ def turned(A, B, C, columns, depth, M: tl.constexpr, N: tl.constexpr, K: tl.cons
     else:
         b = tl.load(places)
     product = tl.dot(a, tl.trans(b), out_dtype=C.dtype.element_ty, input_precision="ieee")
+    tl.store(C + m[:, None] * N + n[None, :], product)
+
+
+@triton.jit
+def turned_weights(
+    A, B, C, columns, depth, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, MASKED: tl.constexpr
+):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a = tl.load(A + m[:, None] * K + k[None, :])
+    places = B + n[:, None] * K + k[None, :]
+    if MASKED:
+        b = tl.load(places, mask=(n[:, None] < columns) & (k[None, :] < depth), other=0)
+    else:
+        b = tl.load(places)
+    product = tl.dot(a, tl.trans(b.to(a.dtype)), out_dtype=tl.float32, input_precision="ieee")
     tl.store(C + m[:, None] * N + n[None, :], product)
 
 
@@ -60,6 +77,21 @@ def test_the_right_factor_lies_by_columns(
     np.testing.assert_array_equal(get(out), a.astype(np.float64) @ seen.T)
 
 
+@pytest.mark.parametrize("cut", [(0, 0), (3, 0), (0, 5), (1, 1)], ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", ["fp32", "fp16", "bf16"])
+def test_the_right_factor_is_converted(kind: str, shape: tuple[int, int, int], cut: tuple[int, int]) -> None:
+    m, n, k = shape
+    columns, depth = n - cut[0], k - cut[1]
+    a, b = numbers((m, k), kind, 5), np.random.default_rng(6).integers(-128, 128, (n, k)).astype(np.int8)
+    out = empty((m, n), "fp32")
+    turned_weights[(1,)](put(a, kind), put(b, "i8"), out, columns, depth, M=m, N=n, K=k, MASKED=cut != (0, 0))
+    seen = b.astype(np.float64)
+    seen[columns:] = 0
+    seen[:, depth:] = 0
+    np.testing.assert_array_equal(get(out), get(put(a, kind)).astype(np.float64) @ seen.T)
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("kind", ["fp32", "fp16", "bf16"])
 def test_the_left_factor_lies_by_columns(kind: str, shape: tuple[int, int, int]) -> None:
@@ -81,7 +113,7 @@ def text(kind: str, shape: tuple[int, int, int], target: CpuTarget, *, masked: b
     ("cpu", "kind", "shape", "shuffles"),
     [
         ("sapphirerapids", "fp32", (16, 64, 64), 20),
-        ("sapphirerapids", "fp16", (16, 64, 64), 20),
+        ("sapphirerapids", "fp16", (16, 64, 64), 72),
         ("sapphirerapids", "bf16", (16, 64, 64), 20),
         ("sapphirerapids", "i8", (16, 64, 64), 20),
         ("znver4", "bf16", (4, 64, 64), 20),
@@ -93,7 +125,8 @@ def test_blocks_are_transposed_in_registers(
     cpu: str, kind: str, shape: tuple[int, int, int], shuffles: int
 ) -> None:
     found = text(kind, shape, CpuTarget.named(cpu))
-    # Eight to interleave, and those that put the columns of each block of 128 bits beside each other.
+    # Eight to interleave, and those that put the columns of each block of 128 bits beside each other. Columns of halves
+    # are converted two blocks at a time, of which each is taken out.
     assert found.count("vector.shuffle") == shuffles
     assert "gather" not in found
 
@@ -113,6 +146,16 @@ def test_what_makes_no_blocks_is_read_lane_by_lane(
     found = text(kind, shape, target)
     assert "vector.shuffle" not in found
     assert "gather" in found
+
+
+@pytest.mark.parametrize(("cpu", "kind", "lanes"), [("sapphirerapids", "bf16", 16), ("haswell", "fp32", 8)])
+def test_whole_vectors_are_converted(cpu: str, kind: str, lanes: int) -> None:
+    signature = {**SIGNATURE, "A": f"*{kind}", "B": "*i8"}
+    found = native_functions.loops_of(
+        turned_weights, signature, CpuTarget.named(cpu), M=16, N=64, K=64, MASKED=False
+    )
+    widths = {int(lanes) for lanes in re.findall(r"arith.sitofp .* : vector<(\d+)xi8>", str(found.text))}
+    assert widths == {lanes}
 
 
 def test_both_ways_of_a_masked_tile_are_transposed() -> None:
