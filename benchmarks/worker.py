@@ -78,6 +78,10 @@ def everything(
         except Exception as error:  # one that fails leaves the others their figures
             wrong.append(f"{what}: {type(error).__name__}: {error}")
 
+    if (
+        threads == 1 and not reduced
+    ):  # first, since a fork copies the page tables of what others leave in memory
+        attempt("autotune", lambda: tuning_figures(place, wanted, quick))
     for row in reduced_rows() if reduced else rows():
         if wanted(row.name) and (row.quick or not quick):
             attempt(row.name, partial(measure, row, place, roof, threads, runs, quick))
@@ -94,7 +98,6 @@ def everything(
     if threads == 1:
         attempt("compile", lambda: compile_figures(place, wanted, quick))
         attempt("first result", lambda: first_result_figures(wanted, quick))
-        attempt("autotune", lambda: tuning_figures(place, wanted, quick))
         if wanted("build launcher"):
             attempt("build launcher", lambda: [launcher_build_figure(quick)])
     attempt("processes of their own", lambda: apart_figures(threads, wanted, quick))
