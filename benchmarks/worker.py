@@ -78,9 +78,8 @@ def everything(
         except Exception as error:  # one that fails leaves the others their figures
             wrong.append(f"{what}: {type(error).__name__}: {error}")
 
-    if (
-        threads == 1 and not reduced
-    ):  # first, since a fork copies the page tables of what others leave in memory
+    # First, since a fork copies the page tables of what other rows leave in memory.
+    if threads == 1 and not reduced:
         attempt("autotune", lambda: tuning_figures(place, wanted, quick))
     for row in reduced_rows() if reduced else rows():
         if wanted(row.name) and (row.quick or not quick):
