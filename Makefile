@@ -16,7 +16,7 @@ RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/binar
   tests/conformance/test_bundled_profiles.py
 # The releases of torch that `make test-torch-releases` tries beside $(TORCH), each with the Triton that it asks for.
 TORCH_RELEASES ?= 2.11.0 2.12.0
-# Processes that run tests, as pytest-xdist is told it. More than there are processors are slower: some wait in a loop.
+# Processes that run tests, as pytest-xdist is told it. More than processors are slower: some tests wait in a loop.
 JOBS ?= auto
 PYTEST_ARGS ?=
 BENCH_ARGS ?= --quick

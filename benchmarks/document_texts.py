@@ -25,7 +25,8 @@ edit this page; edit `benchmarks/document.py`.
 - Figures of the AMD, and others that the notes name, were measured without that call, and with the allocator's
   defaults.
 - A ratio is the peer's median time divided by the kit's: above 1, the kit is faster. Quartiles are those of ratios of
-  samples adjacent in time. A target is missed if the median misses it, also where a quartile does not.
+  samples adjacent in time. A target is missed if the median misses it, even if a quartile
+  meets it.
 - Autotuned kernels use their best configuration.
 """
 
@@ -67,8 +68,9 @@ SECTIONS = {
         "and the bindings' classes and MLIR's passes registered. Functions are bound when they are first called.\n"
         "Looking into the library itself first would save 1.5 ms, but allocators that replace malloc do not work\n"
         "then. Autotuning: what the first launch takes, with one call of each configuration. After the fork,\n"
-        "each of two processes copies about 5,000 pages. In a process that holds gigabytes, forking takes longer:\n"
-        "after all other rows, on the Xeon with AMX, two processes are 1.45 to 1.52 times as fast as one."
+        "each of two processes copies about 5,000 pages. This is measured before all other rows. After\n"
+        "them, on the Xeon with AMX, two processes were 1.45 to 1.52 times as fast as one. The cause is not known:\n"
+        "2 GB in memory, millions of objects, or torch.compile before it change nothing."
     ),
     "launch": "An empty kernel with four arguments.",
     "scaling": (

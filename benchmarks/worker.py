@@ -78,7 +78,7 @@ def everything(
         except Exception as error:  # one that fails leaves the others their figures
             wrong.append(f"{what}: {type(error).__name__}: {error}")
 
-    # First, since a fork copies the page tables of what other rows leave in memory.
+    # First, as a tuner's first launch is early in a process.
     if threads == 1 and not reduced:
         attempt("autotune", lambda: tuning_figures(place, wanted, quick))
     for row in reduced_rows() if reduced else rows():

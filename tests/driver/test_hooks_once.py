@@ -20,7 +20,7 @@ from triton_porting_kit.driver.host import _host
 from triton_porting_kit.driver.native_device import NativeDevice
 from triton_porting_kit.driver.native_stub import STUB, stub
 
-pytestmark = pytest.mark.xdist_group("hooks-once")  # reading all files takes seconds
+pytestmark = pytest.mark.xdist_group("hooks-once")  # one process reads all files, which takes seconds
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src", "compiler", "launcher", "driver", "backends", "kernels", "conformance", "backend_template")
 MOST = 5

@@ -159,7 +159,7 @@ def transpose_tile(
 
 
 def _blocks_beside(tensor: Tensor, lanes: int, count: int) -> int:
-    """How many blocks along K are read at a time: two if elements are computed, and those of two blocks fit a vector.
+    """How many blocks along K are read at a time: two, if elements are computed and a column of both fits a vector.
 
     Half a vector is converted in as many instructions as a whole one.
     """

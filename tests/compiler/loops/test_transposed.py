@@ -27,22 +27,7 @@ def turned(A, B, C, columns, depth, M: tl.constexpr, N: tl.constexpr, K: tl.cons
         b = tl.load(places, mask=(n[:, None] < columns) & (k[None, :] < depth), other=0)
     else:
         b = tl.load(places)
-    product = tl.dot(a, tl.trans(b), out_dtype=C.dtype.element_ty, input_precision="ieee")
-    tl.store(C + m[:, None] * N + n[None, :], product)
-
-
-@triton.jit
-def turned_weights(
-    A, B, C, columns, depth, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, MASKED: tl.constexpr
-):
-    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
-    a = tl.load(A + m[:, None] * K + k[None, :])
-    places = B + n[:, None] * K + k[None, :]
-    if MASKED:
-        b = tl.load(places, mask=(n[:, None] < columns) & (k[None, :] < depth), other=0)
-    else:
-        b = tl.load(places)
-    product = tl.dot(a, tl.trans(b.to(a.dtype)), out_dtype=tl.float32, input_precision="ieee")
+    product = tl.dot(a, tl.trans(b.to(a.dtype)), out_dtype=C.dtype.element_ty, input_precision="ieee")
     tl.store(C + m[:, None] * N + n[None, :], product)
 
 
@@ -85,7 +70,7 @@ def test_the_right_factor_is_converted(kind: str, shape: tuple[int, int, int], c
     columns, depth = n - cut[0], k - cut[1]
     a, b = numbers((m, k), kind, 5), np.random.default_rng(6).integers(-128, 128, (n, k)).astype(np.int8)
     out = empty((m, n), "fp32")
-    turned_weights[(1,)](put(a, kind), put(b, "i8"), out, columns, depth, M=m, N=n, K=k, MASKED=cut != (0, 0))
+    turned[(1,)](put(a, kind), put(b, "i8"), out, columns, depth, M=m, N=n, K=k, MASKED=cut != (0, 0))
     seen = b.astype(np.float64)
     seen[columns:] = 0
     seen[:, depth:] = 0
@@ -151,9 +136,7 @@ def test_what_makes_no_blocks_is_read_lane_by_lane(
 @pytest.mark.parametrize(("cpu", "kind", "lanes"), [("sapphirerapids", "bf16", 16), ("haswell", "fp32", 8)])
 def test_whole_vectors_are_converted(cpu: str, kind: str, lanes: int) -> None:
     signature = {**SIGNATURE, "A": f"*{kind}", "B": "*i8"}
-    found = native_functions.loops_of(
-        turned_weights, signature, CpuTarget.named(cpu), M=16, N=64, K=64, MASKED=False
-    )
+    found = native_functions.loops_of(turned, signature, CpuTarget.named(cpu), M=16, N=64, K=64, MASKED=False)
     widths = {int(lanes) for lanes in re.findall(r"arith.sitofp .* : vector<(\d+)xi8>", str(found.text))}
     assert widths == {lanes}
 

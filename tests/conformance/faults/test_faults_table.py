@@ -15,7 +15,7 @@ from triton_porting_kit.conformance.faults.fault import CLEAN, PARTS, Fault
 from triton_porting_kit.conformance.faults.table import FAULTS, find
 from triton_porting_kit.conformance.faults.trying import chosen
 
-pytestmark = pytest.mark.xdist_group("faults-table")  # the catalogue takes seconds
+pytestmark = pytest.mark.xdist_group("faults-table")  # one process makes the catalogue, which takes seconds
 MOST = 40
 """Checks of one pattern: a fault is tried on few."""
 
