@@ -35,7 +35,7 @@ INNER_LOOPS = """## The inner loops
 `tpk compile` prints the measured code without running it. For a product of bf16 on a CPU with AVX-512:
 
 ```sh
-tpk compile kernels/matmul.py:matmul_kernel --emit asm --cpu sapphirerapids --features=-amx-tile \\
+tpk compile kernels/matmul.py:matmul_kernel --emit asm --cpu znver5 \\
   -s "a_ptr=*bf16:16, b_ptr=*bf16:16, c_ptr=*bf16:16, M=i32:16, N=i32:16, K=i32:16, stride_am=i32:16, stride_ak=1, \\
       stride_bk=i32:16, stride_bn=1, stride_cm=i32:16, stride_cn=1" \\
   -c ACCUMULATOR=tl.float32,LEAKY_RELU=False,BLOCK_M=128,BLOCK_N=128,BLOCK_K=64,GROUP_M=8
@@ -48,7 +48,7 @@ that is packed next. The loop processes several `BLOCK_K` before it stores the a
 
 - `*fp32` uses `vfmadd231ps` and prefetches both by `prefetcht1`, `*i8` uses `vpdpbusd`, and `--cpu haswell` has half
   the registers.
-- Without `--features`, the loop with four `tdpbf16ps` multiplies two by two tiles in AMX registers.
+- With `--cpu sapphirerapids`, the loop with four `tdpbf16ps` multiplies two by two tiles in AMX registers.
 
 Other kernels:
 

@@ -48,8 +48,8 @@ class Peak:
 
 def _peaks() -> dict[str, Peak]:
     """The best multiply-add of each type that this machine has, as far as they are written down here."""
-    features = CpuTarget.host().features
-    lanes = _lanes()
+    target = CpuTarget.host()
+    features, lanes = target.features, _lanes()
     vector = f"<{lanes} x float>"
     fma = f"@llvm.fma.v{lanes}f32"
     found = {
@@ -74,7 +74,7 @@ def _peaks() -> dict[str, Peak]:
 
     if "amx-bf16" in features:
         found["bfloat16"] = _tile_peak("tdpbf16ps", 2)
-    elif "avx512bf16" in features:
+    elif target.multiplies_bf16_pairs:
         found["bfloat16"] = assembly("vdpbf16ps", "float", 64)
     if "amx-int8" in features:
         found["int8"] = _tile_peak("tdpbssd", 4)

@@ -83,6 +83,7 @@ DEPENDENTS = {
 
 _BY_NEWEST_FEATURE = (
     ("amx-tile", "sapphirerapids"),
+    ("avx512fp16", "sapphirerapids"),  # where the system hides AMX
     ("avx512bf16", "znver4"),
     ("avx512f", "cascadelake"),
     ("avx2", "haswell"),

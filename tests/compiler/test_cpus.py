@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triton_porting_kit.compiler import CpuTarget
+from triton_porting_kit.compiler import CpuTarget, cpus
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,30 @@ def test_upper_halves_of_products_are_those_of_x86() -> None:
     assert CpuTarget.named("x86-64").multiplies_high
     assert not CpuTarget.named("neoverse-n1").multiplies_high
     assert not CpuTarget.portable().multiplies_high
+
+
+@pytest.mark.parametrize(
+    ("guess", "without", "cpu"),
+    [
+        ("graniterapids", ("none",), "graniterapids"),
+        (
+            "graniterapids",
+            ("amx-",),
+            "sapphirerapids",
+        ),  # not an AMD, although that has the same vectors of bf16
+        ("znver5", ("none",), "znver5"),
+        ("znver5", ("avxvnni",), "znver4"),
+        ("graniterapids", ("amx-", "avx512"), "haswell"),
+    ],
+)
+def test_scheduling_where_the_system_hides_features(guess: str, without: tuple[str, ...], cpu: str) -> None:
+    target = CpuTarget.named(guess)
+    features = {feature for feature in target.features if not feature.startswith(without)}
+    assert cpus.scheduling_cpu(target.triple, guess, features) == cpu
+
+
+def test_pairs_of_bf16_are_for_cpus_on_which_they_are_fast() -> None:
+    assert CpuTarget.named("znver4").multiplies_bf16_pairs
+    assert not CpuTarget.named("cascadelake").multiplies_bf16_pairs
+    assert CpuTarget.named("sapphirerapids").rounds_to_bf16
+    assert not CpuTarget.named("sapphirerapids").multiplies_bf16_pairs

@@ -152,7 +152,7 @@ def epilogue(
     if not chain and access.is_contiguous(1):
         return Epilogue(sums, chain, store, access, None, writes, rounds=False)
     room = lowering.scratch.allocate((block.rows, width), sums.type.element)
-    rounds = flushed and lowering.target.multiplies_bf16_pairs and _rounds(chain)
+    rounds = flushed and lowering.target.rounds_to_bf16 and _rounds(chain)
     return Epilogue(sums, chain, store, access, room.pointer, writes, rounds)
 
 

@@ -308,7 +308,7 @@ def product_for(target: CpuTarget, left: str, right: str, shape: tuple[int, int,
     elements, (_, n, k) = {left, right}, shape
     found: list[Interleaved] = []
     if work == "f32" and elements <= {*Bfloat16Pairs.elements}:
-        found += [Bfloat16Tiles(rounds=target.multiplies_bf16_pairs)] if target.multiplies_bf16_tiles else []
+        found += [Bfloat16Tiles(rounds=target.rounds_to_bf16)] if target.multiplies_bf16_tiles else []
         found += [Bfloat16Pairs()] if target.multiplies_bf16_pairs else []
     elif work == "i32" and elements == {ByteQuads.element}:
         found += [ByteTiles()] if target.multiplies_byte_tiles else []

@@ -10,6 +10,7 @@ import triton.language as tl
 from triton_porting_kit.compiler import CpuTarget, codegen
 
 CASCADE_LAKE = CpuTarget.named("cascadelake")
+SAPPHIRE_RAPIDS = CpuTarget.named("sapphirerapids")
 
 
 @triton.jit
@@ -37,6 +38,7 @@ BYTES, PAIRS = ("i8", "i32"), ("bf16", "fp32")
         (BYTES, (16, 32, 32), CASCADE_LAKE.with_features("-avx512vnni"), ""),
         (BYTES, (16, 32, 32), CpuTarget.named("haswell"), ""),
         (PAIRS, (16, 32, 32), CpuTarget.named("znver4"), "vdpbf16ps"),
+        (PAIRS, (16, 32, 32), SAPPHIRE_RAPIDS.with_features("-amx-tile"), ""),  # float32 is faster there
         (PAIRS, (16, 32, 32), CASCADE_LAKE, ""),
     ],
 )
@@ -63,9 +65,6 @@ def product_of_weights(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexp
     weights = tl.exp2(tl.load(a + m * K + k[None, :]))
     right = tl.load(b + k[:, None] * N + n)
     tl.store(c + m * N + n, tl.dot(weights.to(tl.bfloat16), right))
-
-
-SAPPHIRE_RAPIDS = CpuTarget.named("sapphirerapids")
 
 
 @pytest.mark.parametrize(
