@@ -17,11 +17,12 @@ from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import amx_kernels
 from triton_porting_kit.compiler.loops.matmul.factors import Columns, Strips, column_strip, fill_either
+from triton_porting_kit.compiler.loops.matmul.gathered_columns import gathers_columns
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, blocking
 from triton_porting_kit.compiler.loops.matmul.strip_packing import fill_right
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.nests import specialise
+from triton_porting_kit.compiler.loops.tiles.nests import specialise, transpose_into
 from triton_porting_kit.compiler.loops.tiles.tensors import (
     Buffer,
     Elementwise,
@@ -128,9 +129,13 @@ class Elements(VectorProduct):
         self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
     ) -> Buffer:
         tensor = converted(tensor.buffer or tensor, self.unit)
-        if place is None:
+        if gathers_columns(lowering, operation, tensor):
+            place = place or lowering.scratch.allocate(tensor.shape, self.unit)
+            transpose_into(lowering.builder, lowering.target, tensor, place)
+        elif place is None:
             return lowering.materialise(tensor, operation)
-        fill_right(lowering, operation, place, tensor)
+        else:
+            fill_right(lowering, operation, place, tensor)
         return place
 
     def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
@@ -195,7 +200,7 @@ class Interleaved(Product):
         tensor = self._factor(tensor)
         *batch, k, n = tensor.shape
         packed = place or lowering.scratch.allocate((*batch, k // self.count, n), self.unit)
-        across = lies_across(tensor, lowering.target)
+        across = lies_across(tensor, lowering.target) or gathers_columns(lowering, operation, tensor)
         kept = {} if across else lowering.plan(operation, tensor.shape, [tensor])
 
         def emit(unmasked: frozenset[object]) -> list[Value]:

@@ -6,7 +6,7 @@ one by one. Instead, blocks of it are read along columns and transposed in regis
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
@@ -17,7 +17,14 @@ from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
 from triton_porting_kit.compiler.loops.tiles.graph import cost
 from triton_porting_kit.compiler.loops.tiles.lane_memory import shuffled
-from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Reindexed, Tensor
+from triton_porting_kit.compiler.loops.tiles.tensors import (
+    EXPENSIVE,
+    MEMORY_COST,
+    Buffer,
+    Point,
+    Reindexed,
+    Tensor,
+)
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
 
@@ -37,11 +44,11 @@ def elements_of_unit(element: str) -> int:
     return max(1, UNIT_BYTES // types.byte_size(element))
 
 
-def lies_across(tensor: Tensor, target: CpuTarget) -> bool:
+def lies_across(tensor: Tensor, target: CpuTarget, columns: Collection[Tensor] = ()) -> bool:
     """Whether to read `tensor`, in units of elements along its second-to-last dimension, in transposed blocks.
 
-    That is so if everything it reads is contiguous in memory along that dimension, and nothing in it is expensive
-    enough to be kept for other uses while it is read.
+    That is so if everything it reads is contiguous in memory along that dimension, as the `columns` are, and nothing in
+    it is expensive enough to be kept for other uses while it is read.
     """
     last, count = len(tensor.shape) - 1, elements_of_unit(tensor.element)
     return (
@@ -51,9 +58,9 @@ def lies_across(tensor: Tensor, target: CpuTarget) -> bool:
         and tensor.element != "i1"
         and tensor.shape[-1] % target.lanes == 0
         and tensor.shape[-2] % (UNITS * count) == 0
-        and _directions(tensor, last - 1) == {True}
+        and _directions(tensor, last - 1, columns=columns) == {True}
         and _directions(tensor, last) == {False}
-        and cost(tensor, {}) < EXPENSIVE
+        and cost(tensor, dict.fromkeys(columns, MEMORY_COST)) < EXPENSIVE
     )
 
 
@@ -85,10 +92,14 @@ def turned(tensor: Tensor) -> Reindexed:
     return Reindexed((*outer, columns, rows), tensor, [*range(len(outer)), last, last - 1])
 
 
-def _directions(tensor: Tensor, dimension: int, *, wraps: bool = False) -> set[bool]:
+def _directions(
+    tensor: Tensor, dimension: int, *, wraps: bool = False, columns: Collection[Tensor] = ()
+) -> set[bool]:
     """For everything that a tensor reads from memory and that varies along a dimension: whether it is contiguous
-    there; unless it `wraps`, without wrapping around. Each operand is looked at once for a dimension, since paths to it
-    can be exponentially many."""
+    there, as the `columns` are; unless it `wraps`, without wrapping around.
+
+    Each operand is looked at once for a dimension, since paths to it can be exponentially many.
+    """
     found: set[bool] = set()
     stack = [(tensor, dimension)]
     seen: set[tuple[Tensor, int]] = set()
@@ -104,7 +115,7 @@ def _directions(tensor: Tensor, dimension: int, *, wraps: bool = False) -> set[b
             whole = wraps or dimension not in part.access.wraps
             found.add(whole and part.access.is_contiguous(dimension))
         elif isinstance(part, Gather):
-            found.add(False)
+            found.add(part in columns)
         else:
             for index, operand in enumerate(part.operands):
                 followed = part.operand_dimensions(index)

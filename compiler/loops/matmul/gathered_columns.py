@@ -1,0 +1,48 @@
+"""Right operands whose columns lie in memory, each at a place of its own, as keys of a paged cache.
+
+A row of it would be gathered element by element. Instead, some neighbours of each column are read at a time, and
+transposed in registers, as where the whole operand lies across memory (`transposed`).
+"""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather, is_consecutive, run_of_offsets
+from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor, closure
+from triton_porting_kit.compiler.loops.tiles.transposed import lies_across
+
+
+def gathers_columns(lowering: Lowering, operation: Operation, tensor: Tensor) -> bool:
+    """Whether to read the right operand of an `operation` in transposed blocks, although its columns are gathered.
+
+    If so, the places of columns that are expensive to compute are in scratch.
+    """
+    columns = [part for part in closure([tensor]) if _is_in_columns(lowering.builder, part, tensor)]
+    if not columns or not lies_across(tensor, lowering.target, columns):
+        return False
+    if any(lowering.needed_after(part, operation) for part in columns):
+        return False  # then it is gathered once, for all uses
+    for part in columns:
+        lowering.plan(operation, part.shape, part.operands)
+    return True
+
+
+def _is_in_columns(builder: LoopBuilder, part: Tensor, whole: Tensor) -> bool:
+    """Whether a part of the `whole` gathers columns, in each of which elements lie side by side."""
+    if not isinstance(part, Gather) or part.buffer is not None or part.shape != whole.shape:
+        return False
+    *_, rows, _ = part.shape
+    builder.open()  # what is emitted to find out is dropped
+    evaluation = Evaluation(builder, frozenset(), {})
+    indices = tuple(builder.fresh("i64") for _ in part.shape)
+    builder.aligned(indices[-2], rows)
+    point = Point(indices, len(indices) - 2, rows)
+    run = run_of_offsets(evaluation, point, part.offsets)
+    found = (
+        run is not None and is_consecutive(run.step, part.unit, part.element) and not evaluation.breaks(run)
+    )
+    builder.close()
+    return found
