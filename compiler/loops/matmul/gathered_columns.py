@@ -11,8 +11,8 @@ from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather, is_consecutive, run_of_offsets
-from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor, closure
-from triton_porting_kit.compiler.loops.tiles.transposed import lies_across
+from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, reads_along
 
 
 def gathers_columns(lowering: Lowering, operation: Operation, tensor: Tensor) -> bool:
@@ -20,26 +20,26 @@ def gathers_columns(lowering: Lowering, operation: Operation, tensor: Tensor) ->
 
     If so, the places of columns that are expensive to compute are in scratch.
     """
-    columns = [part for part in closure([tensor]) if _is_in_columns(lowering.builder, part, tensor)]
+    rows = len(tensor.shape) - 2
+    columns = [one for one in reads_along(tensor, rows) if _is_contiguous(lowering.builder, *one)]
     if not columns or not lies_across(tensor, lowering.target, columns):
         return False
-    if any(lowering.needed_after(part, operation) for part in columns):
+    if any(lowering.needed_after(part, operation) for part, _ in columns):
         return False  # then it is gathered once, for all uses
-    for part in columns:
+    for part, _ in columns:
         lowering.plan(operation, part.shape, part.operands)
     return True
 
 
-def _is_in_columns(builder: LoopBuilder, part: Tensor, whole: Tensor) -> bool:
-    """Whether a part of the `whole` gathers columns, in each of which elements lie side by side."""
-    if not isinstance(part, Gather) or part.buffer is not None or part.shape != whole.shape:
+def _is_contiguous(builder: LoopBuilder, part: Tensor, dimension: int) -> bool:
+    """Whether a part gathers elements that lie side by side all along a dimension."""
+    if not isinstance(part, Gather):
         return False
-    *_, rows, _ = part.shape
     builder.open()  # what is emitted to find out is dropped
     evaluation = Evaluation(builder, frozenset(), {})
     indices = tuple(builder.fresh("i64") for _ in part.shape)
-    builder.aligned(indices[-2], rows)
-    point = Point(indices, len(indices) - 2, rows)
+    builder.aligned(indices[dimension], part.shape[dimension])
+    point = Point(indices, dimension, part.shape[dimension])
     run = run_of_offsets(evaluation, point, part.offsets)
     found = (
         run is not None and is_consecutive(run.step, part.unit, part.element) and not evaluation.breaks(run)

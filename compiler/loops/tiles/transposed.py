@@ -6,7 +6,8 @@ one by one. Instead, blocks of it are read along columns and transposed in regis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from typing import TypeAlias
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
@@ -38,13 +39,16 @@ UNITS = 4
 SQUARE = 16
 """Units in the rows and columns of a square, and lanes of a vector of them."""
 
+Along: TypeAlias = tuple[Tensor, int]
+"""A tensor, and one of its dimensions."""
+
 
 def elements_of_unit(element: str) -> int:
     """How many elements a unit holds."""
     return max(1, UNIT_BYTES // types.byte_size(element))
 
 
-def lies_across(tensor: Tensor, target: CpuTarget, columns: Collection[Tensor] = ()) -> bool:
+def lies_across(tensor: Tensor, target: CpuTarget, columns: Collection[Along] = ()) -> bool:
     """Whether to read `tensor`, in units of elements along its second-to-last dimension, in transposed blocks.
 
     That is so if everything it reads is contiguous in memory along that dimension, as the `columns` are, and nothing in
@@ -60,7 +64,7 @@ def lies_across(tensor: Tensor, target: CpuTarget, columns: Collection[Tensor] =
         and tensor.shape[-2] % (UNITS * count) == 0
         and _directions(tensor, last - 1, columns=columns) == {True}
         and _directions(tensor, last) == {False}
-        and cost(tensor, dict.fromkeys(columns, MEMORY_COST)) < EXPENSIVE
+        and cost(tensor, {part: MEMORY_COST for part, _ in columns}) < EXPENSIVE
     )
 
 
@@ -93,35 +97,42 @@ def turned(tensor: Tensor) -> Reindexed:
 
 
 def _directions(
-    tensor: Tensor, dimension: int, *, wraps: bool = False, columns: Collection[Tensor] = ()
+    tensor: Tensor, dimension: int, *, wraps: bool = False, columns: Collection[Along] = ()
 ) -> set[bool]:
-    """For everything that a tensor reads from memory and that varies along a dimension: whether it is contiguous
-    there, as the `columns` are; unless it `wraps`, without wrapping around.
+    """For everything that a tensor reads along a dimension: whether it is contiguous there, as the `columns` are;
+    unless it `wraps`, without wrapping around.
+    """
+    found: set[bool] = set()
+    for part, along in reads_along(tensor, dimension):
+        if isinstance(part, Buffer):
+            found.add(part.strides[along] == 1)
+        elif isinstance(part, Load):
+            found.add((wraps or along not in part.access.wraps) and part.access.is_contiguous(along))
+        else:
+            found.add((part, along) in columns)
+    return found
+
+
+def reads_along(tensor: Tensor, dimension: int) -> Iterator[Along]:
+    """What a tensor reads from memory or scratch that varies along a dimension, and along which dimension of its own.
 
     Each operand is looked at once for a dimension, since paths to it can be exponentially many.
     """
-    found: set[bool] = set()
     stack = [(tensor, dimension)]
-    seen: set[tuple[Tensor, int]] = set()
+    seen: set[Along] = set()
     while stack:
         at = stack.pop()
         if at in seen:
             continue
         seen.add(at)
-        part, dimension = at[0].buffer or at[0], at[1]
-        if isinstance(part, Buffer):
-            found.add(part.strides[dimension] == 1)
-        elif isinstance(part, Load):
-            whole = wraps or dimension not in part.access.wraps
-            found.add(whole and part.access.is_contiguous(dimension))
-        elif isinstance(part, Gather):
-            found.add(part in columns)
-        else:
-            for index, operand in enumerate(part.operands):
-                followed = part.operand_dimensions(index)
-                if dimension in followed:
-                    stack.append((operand, followed.index(dimension)))
-    return found
+        part, along = at[0].buffer or at[0], at[1]
+        if isinstance(part, Buffer | Load | Gather):
+            yield part, along
+            continue
+        for index, operand in enumerate(part.operands):
+            followed = part.operand_dimensions(index)
+            if along in followed:
+                stack.append((operand, followed.index(along)))
 
 
 def transpose_tile(

@@ -48,6 +48,8 @@ def scores(
             b = tl.load(B + at + k[:, None] // 4, mask=mask, other=0)
         elif FORM == "volatile":
             b = tl.load(B + at, mask=mask, other=0, volatile=True)
+        elif FORM == "turned":
+            b = tl.trans(tl.load(B + tl.trans(at), mask=tl.trans(mask), other=0))
         else:
             b = tl.load(B + at, mask=mask, other=0)
         if FORM == "computed":
@@ -60,6 +62,7 @@ def scores(
 
 FORMS = {
     "plain": True, "whole columns": True, "one by one": True, "filled": True, "computed": True,
+    "turned": True,
     "every other": False, "in parts": False, "volatile": False, "used again": False,
 }  # fmt: skip
 """By form, whether columns are read in transposed blocks."""
