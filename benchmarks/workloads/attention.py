@@ -95,7 +95,7 @@ def _causal() -> Made:
 
     def ours(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
         out = torch.empty_like(q)
-        tiles = {"BLOCK_M": 128, "BLOCK_N": 64}
+        tiles = {"BLOCK_M": 64, "BLOCK_N": 128}
         causal_kernel[(tokens // tiles["BLOCK_M"], heads)](
             q, k, v, out, tokens, dim**-0.5, GROUP=heads // shared, DIM=dim, **tiles
         )
