@@ -1,7 +1,7 @@
 """Right operands whose columns lie in memory, each at a place of its own, as keys of a paged cache.
 
-A row of it would be gathered element by element. Instead, some neighbours of each column are read at a time, and
-transposed in registers, as where the whole operand lies across memory (`transposed`).
+Row by row, each element would be gathered. Instead, the product reads several elements of each column at a time and
+transposes them in registers, as `transposed` does for operands that are one matrix in memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, read
 def gathers_columns(lowering: Lowering, operation: Operation, tensor: Tensor) -> bool:
     """Whether to read the right operand of an `operation` in transposed blocks, although its columns are gathered.
 
-    If so, the places of columns that are expensive to compute are in scratch.
+    If so, this writes offsets that are expensive to compute to scratch.
     """
     rows = len(tensor.shape) - 2
     columns = [one for one in reads_along(tensor, rows) if _is_contiguous(lowering.builder, *one)]
