@@ -266,7 +266,7 @@ def _lies_in_rows(lowering: Lowering, definition: Def, element: str, k: int) -> 
     load = Load.dyn_cast(owner)
     if load is None or definition.type.element != element:
         return False
-    by = advance(lowering, load.offset)
+    by = advance(lowering, load.offset, body)
     fixed = (load.base, *load.strides, *load.wrap_start, *load.wrap_size)
     return (
         load.mask is None

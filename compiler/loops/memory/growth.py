@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triton_porting_kit.compiler.dialect.operations import ProgramId
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
-from triton_porting_kit.compiler.loops.ir.program import Def, Operation
+from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 
@@ -13,9 +13,11 @@ FOR = "scf.for"
 _CASTS = ("arith.extsi", "arith.extui", "arith.trunci")
 
 
-def advance(lowering: Lowering, definition: Def) -> Value | None:
-    """How much a loop-carried value grows per iteration; None if not known."""
-    body = definition.block
+def advance(lowering: Lowering, definition: Def, body: Block) -> Value | None:
+    """How much a value grows per iteration of the loop with this `body`, which carries it; None if not known.
+
+    A value from outside is not known: if an outer loop carries it, it grows in that loop's iterations only.
+    """
     if definition not in body.arguments[1:]:
         return None
     owner = body.operations[-1].operands[body.arguments.index(definition) - 1].owner
@@ -78,7 +80,7 @@ class Growth:
             return None
         if definition is definition.block.arguments[0]:
             return wide(self._lowering.builder, self._lowering.scalar(self._loop.operands[2]))
-        by = advance(self._lowering, definition)
+        by = advance(self._lowering, definition, definition.block)
         return None if by is None else wide(self._lowering.builder, by)
 
 

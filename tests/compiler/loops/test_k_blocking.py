@@ -206,6 +206,54 @@ def test_which_dots_wait(monkeypatch: pytest.MonkeyPatch, form: str, target: str
 
 
 @triton.jit
+def nested(A, B, C, outer, inner, A_BY: tl.constexpr, APART: tl.constexpr, S: tl.constexpr):
+    i, j = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
+    total = tl.zeros((S, S), tl.float64)
+    a_at, b_at = A + i * (S * outer * inner) + j, B + i * S + j
+    for _ in range(outer):
+        if A_BY == "inner":
+            a_at = A + i * (S * outer * inner) + j
+        sums = total
+        if APART:
+            sums = tl.zeros((S, S), tl.float64)
+        for _ in range(inner):
+            a, b = tl.load(a_at), tl.load(b_at)
+            sums = tl.dot(a, b, sums, input_precision="ieee", out_dtype=tl.float64)
+            if A_BY != "outer":
+                a_at += S
+            b_at += S * S
+        if APART:
+            sums = total + 2 * sums
+        total = sums
+        if A_BY == "outer":
+            a_at += S
+    tl.store(C + i * S + j, total)
+
+
+@pytest.mark.parametrize("target", targets())
+@pytest.mark.parametrize("apart", [False, True], ids=["one sum", "a sum for each"])
+@pytest.mark.parametrize(("by", "in_place"), [("outer", 0), ("inner", 1), ("both", 1)])
+def test_rows_that_another_loop_moves(
+    monkeypatch: pytest.MonkeyPatch, by: str, in_place: int, apart: bool, target: str
+) -> None:
+    """Rows of A that only the outer loop moves are the same in all iterations of the inner one."""
+    signature = dict.fromkeys("ABC", "*fp64") | {"outer": "i32", "inner": "i32"}
+    kernel, panels = compiled(monkeypatch, nested, signature, target, A_BY=by, APART=apart, S=S)
+    assert (len(panels), sum(panel.in_place for panel in panels)) == (1, in_place)
+    random = np.random.default_rng(5)
+    for outer, inner in ((0, 3), (1, 1), (1, 4), (3, 1), (2, 3), (3, 5), (4, 0)):
+        columns = outer * inner
+        a = random.integers(-2, 3, (S, max(columns, 1) * S)).astype(np.float64)
+        b = random.integers(-2, 3, (max(columns, 1), S, S)).astype(np.float64)
+        total = np.zeros((S, S))
+        for step in range(columns):
+            at = {"outer": step // inner, "inner": step % inner, "both": step}[by]
+            total += (2 if apart else 1) * a[:, at * S : at * S + S] @ b[step]
+        found = kernel(A=a.ravel(), B=b.ravel(), C=np.full(S * S, 9.0), outer=outer, inner=inner)["C"]
+        np.testing.assert_array_equal(found.reshape(S, S), total, err_msg=f"{outer} x {inner}")
+
+
+@triton.jit
 def rounded(A, B, C, iterations, S: tl.constexpr):
     i, j = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
     total = tl.full((S, S), 2048.0, tl.float16)
