@@ -94,7 +94,8 @@ def _by(lowering: Lowering, dot: Operation, index: int, factor: Tensor) -> Value
     load = LoadOp.dyn_cast(dot.operands[index].owner) if isinstance(factor, Load) else None
     if load is None or any(stride.block is dot.block for stride in load.strides):
         return None
-    return advance(lowering, load.offset, dot.block)
+    by = advance(lowering, load.offset, dot.block)
+    return None if by is None or by.constant == 0 else by
 
 
 def _columns_ahead(lowering: Lowering, dot: Operation, a: Tensor, panel: Panel) -> Ahead | None:

@@ -14,17 +14,90 @@ _CASTS = ("arith.extsi", "arith.extui", "arith.trunci")
 
 
 def advance(lowering: Lowering, definition: Def, body: Block) -> Value | None:
-    """How much a value grows per iteration of the loop with this `body`, which carries it; None if not known.
+    """How much a scalar grows per iteration of the loop with this `body`, i64; None if not known.
 
-    A value from outside is not known: if an outer loop carries it, it grows in that loop's iterations only.
+    That is exact, modulo 2^64 for an i64: where 32 bits may wrap around, only the loop's index is followed. A value
+    from outside does not grow, whatever an outer loop does to it.
     """
-    if definition not in body.arguments[1:]:
+    loop = body.parent
+    if loop is None or loop.name != FOR:
         return None
-    owner = body.operations[-1].operands[body.arguments.index(definition) - 1].owner
-    if owner is None or owner.block is not body or owner.name != "arith.addi":
+    return _advance(lowering, definition, body, loop, 0)
+
+
+def _advance(lowering: Lowering, definition: Def, body: Block, loop: Operation, depth: int) -> Value | None:
+    builder, owner = lowering.builder, definition.owner
+    if not _is_inside(definition, body):
+        return builder.i64(0)
+    widened = owner is not None and owner.name == "arith.extsi"
+    times = _times_of_index(lowering, owner.operands[0] if owner and widened else definition, loop)
+    if times is not None:
+        by = _outside(lowering, loop.operands[2], body)
+        return None if by is None else builder.mul(by, builder.i64(times))
+    if definition in body.arguments[1:]:
+        owner = body.operations[-1].operands[body.arguments.index(definition) - 1].owner
+        if owner is None or owner.block is not body or owner.name != "arith.addi":
+            return None
+        others = [operand for operand in owner.operands if operand is not definition]
+        return _outside(lowering, others[0], body) if len(others) == 1 else None
+    if owner is None or not owner.name.startswith("arith.") or depth == Growth.DEPTH:
         return None
-    others = [operand for operand in owner.operands if operand is not definition]
-    return lowering.scalar(others[0]) if len(others) == 1 and others[0].block is not body else None
+    parts = [_advance(lowering, operand, body, loop, depth + 1) for operand in owner.operands]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if all(part.constant == 0 for part in known):
+        return builder.i64(0)
+    if definition.type.element != "i64":
+        return None
+    if owner.name in ("arith.addi", "arith.subi"):
+        return builder.binary(owner.name, known[0], known[1])
+    if owner.name == "arith.muli" and any(part.constant == 0 for part in known):
+        varying = 1 if known[0].constant == 0 else 0
+        factor = _outside(lowering, owner.operands[1 - varying], body)
+        return None if factor is None else builder.mul(known[varying], factor)
+    return None
+
+
+def _times_of_index(lowering: Lowering, definition: Def, loop: Operation) -> int | None:
+    """1 for the index of a loop, and the factor for its product with a positive number that does not wrap around.
+
+    In i32, that is so for tiles of as many elements as the number of iterations was divided by, or fewer.
+    """
+    index, owner = loop.regions[0].arguments[0], definition.owner
+    if definition is index:
+        return 1
+    if (
+        owner is None
+        or owner.name != "arith.muli"
+        or index not in owner.operands
+        or owner.operands[0] is owner.operands[1]
+    ):
+        return None
+    (factor,) = (_constant(lowering, operand) for operand in owner.operands if operand is not index)
+    end, first = loop.operands[1].owner, _constant(lowering, loop.operands[0])
+    if factor is None or factor < 1 or first is None or first < 0 or end is None or end.name != "arith.divsi":
+        return None
+    divisor = _constant(lowering, end.operands[1])
+    return factor if divisor is not None and factor <= divisor else None
+
+
+def _constant(lowering: Lowering, definition: Def) -> int | None:
+    scalar = lowering.scalars.get(definition)
+    return scalar.constant if scalar is not None and isinstance(scalar.constant, int) else None
+
+
+def _is_inside(definition: Def, body: Block) -> bool:
+    block: Block | None = definition.block
+    while block is not None and block is not body:
+        block = None if block.parent is None else block.parent.block
+    return block is body
+
+
+def _outside(lowering: Lowering, definition: Def, body: Block) -> Value | None:
+    """A scalar from outside a loop's `body`, i64. None if it is computed inside, or outside but not yet."""
+    scalar = lowering.scalars.get(definition)
+    return None if scalar is None or _is_inside(definition, body) else wide(lowering.builder, scalar)
 
 
 class Growth:
@@ -78,10 +151,7 @@ class Growth:
             return self._lowering.builder.i64(0)
         if self._loop is None or self._loop.name != FOR:
             return None
-        if definition is definition.block.arguments[0]:
-            return wide(self._lowering.builder, self._lowering.scalar(self._loop.operands[2]))
-        by = advance(self._lowering, definition, definition.block)
-        return None if by is None else wide(self._lowering.builder, by)
+        return advance(self._lowering, definition, definition.block)
 
 
 def wide(builder: LoopBuilder, value: Value) -> Value:

@@ -210,16 +210,22 @@ def nested(A, B, C, outer, inner, A_BY: tl.constexpr, APART: tl.constexpr, S: tl
     i, j = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
     total = tl.zeros((S, S), tl.float64)
     a_at, b_at = A + i * (S * outer * inner) + j, B + i * S + j
-    for _ in range(outer):
+    for x in range(0, outer * S, S):
         if A_BY == "inner":
             a_at = A + i * (S * outer * inner) + j
         sums = total
         if APART:
             sums = tl.zeros((S, S), tl.float64)
-        for _ in range(inner):
-            a, b = tl.load(a_at), tl.load(b_at)
+        for y in range(0, inner * S, S):
+            if A_BY == "outer index":
+                a = tl.load(a_at + x)
+            elif A_BY == "inner index":
+                a = tl.load(a_at + y)
+            else:
+                a = tl.load(a_at)
+            b = tl.load(b_at)
             sums = tl.dot(a, b, sums, input_precision="ieee", out_dtype=tl.float64)
-            if A_BY != "outer":
+            if A_BY == "inner" or A_BY == "both":
                 a_at += S
             b_at += S * S
         if APART:
@@ -232,7 +238,9 @@ def nested(A, B, C, outer, inner, A_BY: tl.constexpr, APART: tl.constexpr, S: tl
 
 @pytest.mark.parametrize("target", targets())
 @pytest.mark.parametrize("apart", [False, True], ids=["one sum", "a sum for each"])
-@pytest.mark.parametrize(("by", "in_place"), [("outer", 0), ("inner", 1), ("both", 1)])
+@pytest.mark.parametrize(
+    ("by", "in_place"), [("outer", 0), ("inner", 1), ("both", 1), ("outer index", 0), ("inner index", 1)]
+)
 def test_rows_that_another_loop_moves(
     monkeypatch: pytest.MonkeyPatch, by: str, in_place: int, apart: bool, target: str
 ) -> None:
@@ -247,10 +255,56 @@ def test_rows_that_another_loop_moves(
         b = random.integers(-2, 3, (max(columns, 1), S, S)).astype(np.float64)
         total = np.zeros((S, S))
         for step in range(columns):
-            at = {"outer": step // inner, "inner": step % inner, "both": step}[by]
+            at = {"outer": step // inner, "inner": step % inner, "both": step}[by.split()[0]]
             total += (2 if apart else 1) * a[:, at * S : at * S + S] @ b[step]
         found = kernel(A=a.ravel(), B=b.ravel(), C=np.full(S * S, 9.0), outer=outer, inner=inner)["C"]
         np.testing.assert_array_equal(found.reshape(S, S), total, err_msg=f"{outer} x {inner}")
+
+
+@triton.jit
+def indexed(A, B, C, k, parts, FORM: tl.constexpr, S: tl.constexpr):
+    i, j = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
+    total = tl.zeros((S, S), tl.float64)
+    if FORM == "index":
+        for start in range(0, k, S):
+            a, b = tl.load(A + i * k + start + j), tl.load(B + (start + i) * S + j)
+            total = tl.dot(a, b, total, input_precision="ieee", out_dtype=tl.float64)
+    elif FORM == "descriptor":
+        at = tl.make_tensor_descriptor(A, [S, k], [k, 1], [S, S])
+        bt = tl.make_tensor_descriptor(B, [k, S], [S, 1], [S, S])
+        for start in range(0, k, S):
+            a, b = at.load([0, start]), bt.load([start, 0])
+            total = tl.dot(a, b, total, input_precision="ieee", out_dtype=tl.float64)
+    else:
+        count = parts
+        if FORM != "tiles of an argument":
+            count = tl.cdiv(k, S if FORM == "tiles" else S // 2) // (1 if FORM == "tiles" else 2)
+        for tile in range(count):
+            start = tile * S
+            a, b = tl.load(A + i * k + start + j), tl.load(B + (start + i) * S + j)
+            total = tl.dot(a, b, total, input_precision="ieee", out_dtype=tl.float64)
+    tl.store(C + i * S + j, total)
+
+
+@pytest.mark.parametrize("target", targets())
+@pytest.mark.parametrize(
+    ("form", "in_place"),
+    [("index", 1), ("descriptor", 1), ("tiles", 1), ("tiles of an argument", 0), ("halves of tiles", 0)],
+)
+def test_rows_at_the_index_of_a_loop(
+    monkeypatch: pytest.MonkeyPatch, form: str, in_place: int, target: str
+) -> None:
+    """They are read in place unless the product of index and tile could wrap around in 32 bits."""
+    signature = dict.fromkeys("ABC", "*fp64") | {"k": "i32", "parts": "i32"}
+    kernel, panels = compiled(monkeypatch, indexed, signature, target, FORM=form, S=S)
+    assert (len(panels), sum(panel.in_place for panel in panels)) == (1, in_place)
+    random = np.random.default_rng(5)
+    for tiles in (0, 1, 2, 7):
+        k = tiles * S
+        a = random.integers(-2, 3, (S, max(k, 1))).astype(np.float64)
+        b = random.integers(-2, 3, (max(k, 1), S)).astype(np.float64)
+        found = kernel(A=a.ravel(), B=b.ravel(), C=np.full(S * S, 9.0), k=k, parts=tiles)["C"]
+        np.testing.assert_array_equal(found.reshape(S, S), a[:, :k] @ b[:k], err_msg=str(k))
 
 
 @triton.jit
