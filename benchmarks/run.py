@@ -172,24 +172,25 @@ def main(
         raise typer.BadParameter(str(error), param_hint="--others") from error
     measured: list[list[Figure]] = []
     wrong: list[str] = []
-    device: dict[str, Any] = {}
-    for _ in range(rounds):
+    for number in range(1, rounds + 1):
+        if rounds > 1:
+            typer.echo(f"round {number} of {rounds}", err=True)
         figures, faults, device = measure_round(counts, only, quick)
         measured.append(figures)
         wrong += faults
-    about = facts(device) | {
-        "kind": kind.name,
-        "command": command_line(quick, counts, only, rounds),
-        "rounds": rounds,
-        "note": note,
-        "quick": quick,
-    }
-    results = Results(about, tuple(in_order(merge(measured))))
-    if rest is not None:
-        results = results.completed(rest)
-    results = with_mean(results)
+        about = facts(device) | {
+            "kind": kind.name,
+            "command": command_line(quick, counts, only, number),
+            "rounds": number,
+            "note": note,
+            "quick": quick,
+        }
+        results = Results(about, tuple(in_order(merge(measured))))
+        if rest is not None:
+            results = results.completed(rest)
+        results = with_mean(results)
+        results.write(out)  # after each round: one that is interrupted or fails loses no other
     print_results(results)
-    results.write(out)
     typer.echo(f"wrote {out}")
     for fault in dict.fromkeys(wrong):
         typer.echo(f"WRONG: {fault}", err=True)
