@@ -131,6 +131,13 @@ class CpuTarget:
         return "f16c" in self.features or not self.triple.startswith(("x86_64", _PORTABLE))
 
     @property
+    def lookup_lanes(self) -> int:
+        """Lanes of the instruction that selects any of a register's f32 for each lane: VPERMPS. 0: there is none."""
+        if "avx512f" in self.features:
+            return 16
+        return 8 if "avx2" in self.features else 0
+
+    @property
     def rounds_to_bf16(self) -> bool:
         """AVX512-BF16: f32 rounded to bf16, with denormals as zero."""
         return "avx512bf16" in self.features

@@ -6,8 +6,7 @@ Coefficients are minimax fits (Lawson's algorithm), rounded to single precision 
 from __future__ import annotations
 
 from triton_porting_kit.compiler.loops.arithmetic.elementary import exp
-from triton_porting_kit.compiler.loops.arithmetic.expressions import Lanes, polynomial
-from triton_porting_kit.compiler.loops.ir.values import float_literal, vector_type
+from triton_porting_kit.compiler.loops.arithmetic.expressions import Lanes, looked_up, polynomial
 
 # erf(x) = x + x p(x^2) on |x| <= 1, and 1 - exp(x p(x)) on 1 <= x <= 4.
 _ERF = (
@@ -93,25 +92,13 @@ def _by_intervals(x: Lanes) -> Lanes:
     bounded = (size > 4.0).select(4.0, size)
     # Above 2^23, the lowest bits of a float's pattern count units.
     interval = bounded.fma(_PER_UNIT, 2.0**23).pattern()
-    distance = bounded - _chosen(_CENTRES, interval)
-    power, *powers = (_chosen(table, interval) for table in _POWERS)
+    distance = bounded - looked_up(_CENTRES, interval)
+    power, *powers = (looked_up(table, interval) for table in _POWERS)
     for next_power in powers:
         power = power.fma(distance, next_power)
-    ratio = _chosen(_RATIO, interval)
+    ratio = looked_up(_RATIO, interval)
     # The product with the large part of the ratio is exact, as a sum of two numbers. The small part's product is added
     # to the rounding error.
     product = bounded * ratio
     rest = bounded.fma(ratio, -product)
     return (product + bounded.fma(distance * power, rest)).with_sign_of(x)
-
-
-def _chosen(table: tuple[float, ...], lane: Lanes) -> Lanes:
-    """The entries of a table that fills a register, selected by the four lowest bits of each lane."""
-    type = vector_type("f32", _LANES)
-    literals = ", ".join(float_literal(entry, "f32") for entry in table)
-    entries = lane.builder.pure(f"arith.constant dense<[{literals}]> : {type}", type, ())
-    text = (
-        f'llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"({entries.name}, {lane.value.name}) '
-        f": ({type}, {lane.value.type}) -> {type}"
-    )
-    return Lanes(lane.builder, lane.builder.pure(text, type, (entries, lane.value)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
-from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
+from triton_porting_kit.compiler.loops.ir.values import Value, float_literal, vector_type
 
 
 class Lanes:
@@ -195,3 +195,20 @@ def intrinsic(name: str, result: str, *operands: Lanes) -> Lanes:
     types = ", ".join(operand.value.type for operand in operands)
     text = f'llvm.call_intrinsic "{full}"({names}) : ({types}) -> {type}'
     return Lanes(builder, builder.pure(text, type, [operand.value for operand in operands]))
+
+
+def looked_up(table: Sequence[float], lane: Lanes) -> Lanes:
+    """The entries of a table of f32 that fills a register, selected by the lowest bits of each lane.
+
+    By AVX-512's VPERMPS of 16 lanes, or AVX2's of 8 (`CpuTarget.lookup_lanes`).
+    """
+    builder, lanes = lane.builder, lane.value.lanes
+    type = vector_type("f32", lanes)
+    literals = ", ".join(float_literal(entry, "f32") for entry in table)
+    entries = builder.pure(f"arith.constant dense<[{literals}]> : {type}", type, ())
+    instruction = {16: "avx512.permvar.sf.512", 8: "avx2.permps"}[lanes]
+    text = (
+        f'llvm.call_intrinsic "llvm.x86.{instruction}"({entries.name}, {lane.value.name}) '
+        f": ({type}, {lane.value.type}) -> {type}"
+    )
+    return Lanes(builder, builder.pure(text, type, (entries, lane.value)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 
 from triton_porting_kit.abi.elements import MICROSCALING, OF_MLIR, FloatFormat
+from triton_porting_kit.compiler.loops.arithmetic.expressions import Lanes, looked_up
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 
@@ -61,6 +62,8 @@ def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
     if element == "f8E5M2" and builder.converts_f16:
         return _upper_half(builder, value)
     bits = builder.cast("arith.extui", value, at.integers)
+    if _fits_register(builder, form, value.lanes):
+        return _looked_up(at, form, bits)
     magnitude = at.binary("andi", bits, form.sign - 1)
     number = _magnitude_bits(at, form, magnitude)
     if form.infinity is not None:
@@ -73,6 +76,23 @@ def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
     shift = 31 - form.exponent - form.mantissa
     sign = at.binary("shli", at.binary("andi", bits, form.sign), shift)
     return at.as_float(at.binary("ori", number, sign))
+
+
+def _fits_register(builder: LoopBuilder, form: FloatFormat, lanes: int) -> bool:
+    """Whether a register of the target's lookups has `lanes`, and holds all magnitudes of a format without NaN."""
+    finite = form.infinity is None and form.nan is None
+    return finite and lanes == builder.lookup_lanes and form.sign <= lanes
+
+
+def _looked_up(at: _Lanes, form: FloatFormat, bits: Value) -> Value:
+    """The numbers of bit patterns, or their magnitudes where the table has no room for more."""
+    lanes = bits.lanes
+    number = looked_up([form.value(pattern) for pattern in range(lanes)], Lanes(at.builder, bits)).value
+    if 2 * form.sign <= lanes:
+        return number
+    shift = 31 - form.exponent - form.mantissa
+    sign = at.binary("shli", at.binary("andi", bits, form.sign), shift)
+    return at.as_float(at.binary("ori", at.as_bits(number), sign))
 
 
 def _magnitude_bits(at: _Lanes, form: FloatFormat, magnitude: Value) -> Value:

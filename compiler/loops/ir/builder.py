@@ -31,13 +31,12 @@ INDENT = "  "
 
 
 class LoopBuilder:
-    """Emits the body of one function. Region 0 is the function's entry block.
+    """Emits the body of one function. Region 0 is the function's entry block."""
 
-    `converts_f16`: the target has instructions between half and single precision.
-    """
-
-    def __init__(self, *, converts_f16: bool = True) -> None:
+    def __init__(self, *, converts_f16: bool = True, lookup_lanes: int = 0) -> None:
         self.converts_f16 = converts_f16
+        self.lookup_lanes = lookup_lanes
+        """These two are the target's: see `CpuTarget`."""
         self._regions = [Region()]
         self._next = 0
         self._integers: dict[tuple[int, str], Value] = {}
@@ -137,11 +136,8 @@ class LoopBuilder:
 
     def effect(self, text: str, type: str | None = None) -> Value | None:
         """Write an operation that must stay where it is; returns its result when `type` is given."""
-        if type is None:
-            self.line(text)
-            return None
-        value = self.fresh(type)
-        self.line(f"{value.name} = {text}")
+        value = None if type is None else self.fresh(type)
+        self.line(text if value is None else f"{value.name} = {text}")
         return value
 
     def read(self, text: str, type: str, operands: Sequence[Value], *, floor: int) -> Value:
@@ -215,6 +211,10 @@ class LoopBuilder:
         folded = fold(self.constant, op, a, b)
         if folded is not None:
             return folded
+        if op == "arith.andi" and isinstance(b.constant, int):
+            base, more = self._sums.get(a.name, (a, 0))
+            if 0 <= b.constant < 1 << self.zeros(base):
+                return self.constant(more & b.constant, a.type)
         value = self.pure(f"{op} {a.name}, {b.name}{flags} : {a.type}", a.type, (a, b))
         if a.type == "i64" or a.type == "i32":
             rule = ZEROS.get(op)

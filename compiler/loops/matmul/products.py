@@ -40,6 +40,7 @@ from triton_porting_kit.compiler.loops.tiles.transposed import (
     transpose_squares,
     transpose_tile,
     turned,
+    upper_halves,
 )
 from triton_porting_kit.compiler.target import CpuTarget
 
@@ -197,11 +198,14 @@ class Interleaved(Product):
         self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
     ) -> Buffer:
         builder = lowering.builder
+        exact = _exact_in_f32(tensor.buffer or tensor) if self.element == "bf16" else None
         tensor = self._factor(tensor)
         *batch, k, n = tensor.shape
         packed = place or lowering.scratch.allocate((*batch, k // self.count, n), self.unit)
         across = lies_across(tensor, lowering.target) or gathers_columns(lowering, operation, tensor)
         kept = {} if across else lowering.plan(operation, tensor.shape, [tensor])
+
+        read = tensor if exact is None else exact
 
         def emit(unmasked: frozenset[object]) -> list[Value]:
             evaluation = Evaluation(builder, unmasked, kept)
@@ -213,16 +217,19 @@ class Interleaved(Product):
             def row(point: Point, index: int) -> Value:
                 first = builder.mul(point.indices[-2], builder.i64(self.count))
                 indices = (*point.indices[:-2], builder.add(first, builder.i64(index)), point.indices[-1])
-                value = evaluation.at(tensor, Point(indices, point.axis, point.width))
+                value = evaluation.at(read, Point(indices, point.axis, point.width))
                 return builder.broadcast(value, point.width)
 
             def body(point: Point) -> None:
                 rows = [row(point, index) for index in range(self.count)]
+                if exact is not None:
+                    rows = [upper_halves(builder, *rows)]
                 while len(rows) > 1:
                     rows = [interleaved(builder, *rows[i : i + 2]) for i in range(0, len(rows), 2)]
                 packed.write(builder, point, rows[0])
 
-            lanes = GATHERED if _gathers(tensor, unmasked) else self.lanes * self.count
+            lanes = self.lanes if exact is not None else self.lanes * self.count
+            lanes = GATHERED if _gathers(tensor, unmasked) else lanes
             lanes = min(lanes, packed.strides[-2])  # at most one strip, if there are strips
             tile_loop(builder, packed.shape, lanes, body)
             return []
@@ -348,6 +355,25 @@ def _rounds_to_nearest(tensor: Tensor) -> bool:
     owner = None if tensor.definition is None else tensor.definition.owner
     toward_zero = owner is not None and owner.integer("roundingmode", TO_NEAREST) != TO_NEAREST
     return is_operation(tensor, "arith.truncf") and not toward_zero
+
+
+def _exact_in_f32(tensor: Tensor) -> Tensor | None:
+    """A factor of a product of bf16 as f32 whose lower halves are zero; None if it is computed as bf16.
+
+    A factor in f32 is exact (see `scaled_factors`), and so are bytes.
+    """
+    if tensor.element == "f32":
+        return tensor
+    name, source = "arith.extf", tensor
+    if isinstance(tensor, Elementwise) and tensor.name in ("arith.extf", "arith.sitofp", "arith.uitofp"):
+        name, source = tensor.name, tensor.operands[0]
+    if types.BITS[source.element] > 8:
+        return None
+
+    def emit(builder: LoopBuilder, values: list[Value]) -> Value:
+        return convert(builder, name, values[0], source.element, "f32")
+
+    return Elementwise(tensor.shape, "f32", [source], emit)
 
 
 def rounded(builder: LoopBuilder, values: list[Value]) -> Value:

@@ -40,9 +40,11 @@ class Unpacked(Tensor):
             return _interleaved(builder, builder.broadcast(bytes_, half))
         bytes_ = evaluation.at(self.operands[0], Point(tuple(indices), point.axis, point.width))
         odd = builder.binary("arith.andi", index, builder.i64(1))
+        if odd.constant == 0:
+            return _low_half(builder, bytes_)
         bits = builder.cast("arith.trunci", builder.mul(odd, builder.i64(4)), "i8")
         shifted = builder.binary("arith.shrui", bytes_, builder.broadcast(bits, bytes_.lanes))
-        return _low_half(builder, shifted)
+        return shifted if odd.constant == 1 else _low_half(builder, shifted)
 
     def operand_dimensions(self, index: int) -> list[int | None]:
         return _all_but(len(self.shape), self._dimension)

@@ -216,6 +216,15 @@ def interleaved(builder: LoopBuilder, low: Value, high: Value) -> Value:
     return builder.pure(f"vector.bitcast {value.name} : {both} to {wide}", wide, (value,))
 
 
+def upper_halves(builder: LoopBuilder, low: Value, high: Value) -> Value:
+    """The upper 16 bits of two f32 in each i32, those of `low` below: two bfloat16 that represent them exactly."""
+    integers = vector_type("i32", low.lanes)
+    low, high = (builder.cast("arith.bitcast", value, integers) for value in (low, high))
+    below = builder.binary("arith.shrui", low, builder.constant(16, integers))
+    above = builder.binary("arith.andi", high, builder.constant(-1 << 16, integers))
+    return builder.binary("arith.ori", above, below)
+
+
 def in_squares(tensor: Tensor, target: CpuTarget, count: int) -> bool:
     """Whether to read a matrix that lies in columns in transposed squares of units: `count` elements along its rows."""
     return (

@@ -42,13 +42,13 @@ def element_function(
     *,
     lanes: int = 16,
     converts_f16: bool = True,
+    lookup_lanes: int = 0,
 ) -> Callable[[Array, Any], Array]:
     """What `emit` writes for a value of `lanes` elements of MLIR type `source`, on whole arrays.
 
     The array's length must be a multiple of `lanes`.
     """
-    builder = LoopBuilder()
-    builder.converts_f16 = converts_f16
+    builder = LoopBuilder(converts_f16=converts_f16, lookup_lanes=lookup_lanes)
     x, out, count = Value("%x", "!llvm.ptr", 0), Value("%out", "!llvm.ptr", 0), Value("%count", "i64", 0)
     with builder.loop(builder.i64(0), count, builder.i64(lanes)) as loop:
         type = vector_type(source, lanes)

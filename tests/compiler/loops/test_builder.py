@@ -168,6 +168,19 @@ def test_address_adds_invariant_terms_first() -> None:
     assert sum("getelementptr" in line for line in text) == 2
 
 
+def test_low_bits_that_are_known_are_constants() -> None:
+    builder = LoopBuilder()
+    even = builder.mul(argument(builder), builder.i64(4))
+    for index, mask, known in (
+        (even, 1, 0),
+        (even, 3, 0),
+        (even, 7, None),
+        (builder.add(even, builder.i64(3)), 1, 1),
+    ):
+        assert builder.binary("arith.andi", index, builder.i64(mask)).constant == known
+    assert builder.binary("arith.andi", argument(builder), builder.i64(1)).constant is None
+
+
 @pytest.mark.parametrize("value", [0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, 1e-310, 3.4028234663852886e38])
 @pytest.mark.parametrize(("type", "code"), [("f32", "<f"), ("f64", "<d")])
 def test_float_literals_keep_every_bit(value: float, type: str, code: str) -> None:

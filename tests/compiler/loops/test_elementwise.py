@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native_functions import element_function
+from native_functions import element_function, host
 
 from triton_porting_kit.compiler import codegen
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import OPERATIONS, convert, narrow, widen
@@ -142,6 +142,20 @@ def test_widening_and_narrowing_of_bytes_are_inverse(element: str, lanes: int, c
     is_nan = np.array([form.value(pattern) != form.value(pattern) for pattern in range(256)])
     np.testing.assert_array_equal(back[~is_nan], patterns[~is_nan])
     assert all(form.value(int(pattern)) != form.value(int(pattern)) for pattern in back[is_nan])
+
+
+LOOKUPS = [0, *(lanes for lanes in (8, 16) if lanes <= host().lookup_lanes)]
+
+
+@pytest.mark.parametrize("lookup_lanes", LOOKUPS)
+@pytest.mark.parametrize("lanes", [1, 8, 16, 32])
+def test_numbers_of_four_bits(lanes: int, lookup_lanes: int) -> None:
+    patterns = np.arange(16, dtype=np.uint8).repeat(2)
+    widen_e2m1 = partial(widen, element="f4E2M1FN")
+    function = element_function(widen_e2m1, "i8", "f32", lanes=lanes, lookup_lanes=lookup_lanes)
+    half = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)  # OCP Microscaling Formats 1.0, table 5
+    expected = np.concatenate([half, -half]).repeat(2)
+    np.testing.assert_array_equal(function(patterns, np.float32).view(np.uint32), expected.view(np.uint32))
 
 
 @pytest.mark.parametrize("lanes", [1, 16])

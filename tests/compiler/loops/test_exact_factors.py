@@ -1,0 +1,63 @@
+"""Right factors of 8 bits, which are packed as bf16 without rounding: every number of each type comes through a product."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from native_functions import host
+from poisoned import Poisoned, targets
+
+from triton_porting_kit.abi.elements import OF_MLIR
+from triton_porting_kit.compiler import CpuTarget
+
+K, N = 32, 64
+FLOATS = {"fp8e4nv": "f8E4M3FN", "fp8e5": "f8E5M2"}
+
+
+@triton.jit
+def product(X, W, O, K: tl.constexpr, N: tl.constexpr, ACROSS: tl.constexpr):
+    m, k, n = tl.arange(0, K)[:, None], tl.arange(0, K), tl.arange(0, N)
+    x = tl.load(X + m * K + k[None, :])
+    w = tl.load(W + n[None, :] * K + k[:, None]) if ACROSS else tl.load(W + k[:, None] * N + n[None, :])
+    tl.store(O + m * N + n[None, :], tl.dot(x, w.to(tl.bfloat16)))
+
+
+def kinds() -> dict[str, CpuTarget]:
+    """The host's loops, and those of AVX512-BF16 on a CPU that multiplies pairs in one cycle."""
+    found = dict(targets())
+    without = host().with_features("-amx-tile")
+    if without.rounds_to_bf16:
+        found["pairs"] = dataclasses.replace(without, cpu="znver4")
+    return found
+
+
+def values(kind: str) -> Any:
+    """The numbers of all bytes, as f64; NaN and infinity become 0, and so do their bytes."""
+    patterns = np.arange(256, dtype=np.uint8)
+    if kind in FLOATS:
+        form = OF_MLIR[FLOATS[kind]].form
+        assert form is not None
+        numbers = np.array([form.value(int(pattern)) for pattern in patterns])
+    else:
+        numbers = patterns.view(np.int8 if kind == "i8" else np.uint8).astype(np.float64)
+    finite = np.isfinite(numbers)
+    return np.where(finite, patterns, 0).astype(np.uint8), np.where(finite, numbers, 0.0)
+
+
+@pytest.mark.parametrize("target", kinds())
+@pytest.mark.parametrize("across", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("kind", ["i8", "u8", *FLOATS])
+def test_every_number_comes_through(kind: str, across: bool, target: str) -> None:
+    signature = {"X": "*bf16", "W": f"*{kind}", "O": "*fp32"}
+    kernel = Poisoned(product, signature, kinds()[target], K=K, N=N, ACROSS=across)
+    patterns, numbers = values(kind)
+    order = np.random.default_rng(3).permutation(np.arange(K * N) % 256).reshape(K, N)
+    x = np.eye(K, dtype=np.float32).view(np.uint32) >> 16
+    w = patterns[order.T if across else order]
+    found = kernel(X=x.astype(np.uint16).ravel(), W=w.ravel(), O=np.full(K * N, 9.0, np.float32))["O"]
+    np.testing.assert_array_equal(found.reshape(K, N), numbers[order])
