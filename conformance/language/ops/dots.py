@@ -38,7 +38,8 @@ def _shape(m: int, n: int, k: int, name: str = "", **params: object) -> Shape:
     return Shape(
         f"{m}x{n}x{k}{name}",
         (m, n, k),
-        {"acc": False, "batch": 0, "turn": "", "precision": "", "loop": 0, "special": False} | params,
+        {"acc": False, "batch": 0, "turn": "", "precision": "", "loop": 0, "parts": 1, "special": False}
+        | params,
     )
 
 
@@ -75,6 +76,10 @@ def _build(kind: Kind, shape: Shape, accumulator: Kind) -> Work:
     )
     if step := shape.params["loop"]:
         source = _looped(m, n, k, step, f", out_dtype={accumulator.language}")
+    if (parts := shape.params["parts"]) > 1:
+        source = _nested(m, n, k, step, parts, f", out_dtype={accumulator.language}")
+        stored[0] = operand((m, k // parts), kind, 1)
+        a = stored[0].reshape(m, -1, 1, step).repeat(parts, 2).reshape(m, k)
     inputs = [(stored[0], kind), (stored[1], kind)] + ([(c, accumulator)] if shape.params["acc"] else [])
     base = c if shape.params["acc"] else np.zeros_like(c)
     allowed = precision or ("tf32" if kind.name == "fp32" else "")  # the default precision of GPUs
@@ -89,6 +94,19 @@ def _looped(m: int, n: int, k: int, step: int, more: str) -> str:
         f"        a = tl.load(A + rows * {k} + k + tl.arange(0, {step})[None, :])\n"
         f"        b = tl.load(B + (k + tl.arange(0, {step})[:, None]) * {n} + columns)\n"
         f"        acc = tl.dot(a, b, acc{more})\n    tl.store(O + rows * {n} + columns, acc)\n"
+    )
+
+
+def _nested(m: int, n: int, k: int, step: int, parts: int, more: str) -> str:
+    """The kernel whose outer loop moves A, and whose inner loop multiplies the same tile of A by `parts` tiles of B."""
+    return (
+        f"def kernel_dot(A, B, C, O):\n    rows, columns = tl.arange(0, {m})[:, None], tl.arange(0, {n})[None, :]\n"
+        f"    acc = tl.load(C + rows * {n} + columns)\n"
+        f"    a = A + rows * {k // parts} + tl.arange(0, {step})[None, :]\n"
+        f"    b = B + tl.arange(0, {step})[:, None] * {n} + columns\n"
+        f"    for outer in range({k // parts // step}):\n        for inner in range({parts}):\n"
+        f"            acc = tl.dot(tl.load(a), tl.load(b), acc{more})\n            b += {step * n}\n        a += {step}\n"
+        f"    tl.store(O + rows * {n} + columns, acc)\n"
     )
 
 
@@ -185,8 +203,9 @@ ADDED = (
 LOOPED = (
     _shape(16, 32, 64, "_loop", acc=True, loop=32),
     _shape(32, 32, 256, "_loop", acc=True, loop=64),
+    _shape(16, 32, 192, "_nested", acc=True, loop=32, parts=3),
 )
-"""Sums that start from a tile and accumulate in a loop."""
+"""Sums that start from a tile and accumulate in a loop, or in two."""
 SPECIAL = (
     _shape(16, 16, 16, "_special", special=True),
     _shape(16, 32, 64, "_special_acc", special=True, acc=True),
