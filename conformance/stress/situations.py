@@ -4,14 +4,14 @@
 - Expensive computations on bounded tiles, for which compilers generate other code than for cheap ones.
 - Rows whose indices wrap around, broadcast to a tile.
 - One element loaded by many lanes.
-- Matrix products accumulated in loops: compilers may keep the operands from one program of the grid to the next, and
-  store the sums early.
+- Matrix products accumulated in loops, also in nested ones: compilers may keep the operands from one program of the
+  grid to the next, read them where they lie in later iterations, and store the sums early.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -187,7 +187,10 @@ def pinned(builder: Addresses) -> None:
 
 
 def products(builder: Addresses) -> None:
-    """A loop that accumulates matrix products and may also add up an operand; the sums are then used and stored."""
+    """A loop that accumulates matrix products and may also add up an operand; the sums are then used and stored.
+
+    A loop around it may move one of the operands instead.
+    """
     draws = builder.draws
     kind = draws.choose([k for k in ("fp32", "fp32", *ACCUMULATORS) if k in builder.vocabulary])
     sums = ACCUMULATORS[kind]
@@ -196,9 +199,12 @@ def products(builder: Addresses) -> None:
     k = 32 if kind == "i8" else 16
     # Triton turns a loop of one iteration into straight-line code and adds later addends first: other roundings.
     m, n, iterations = draws.choose((16, 16, 32)), draws.choose((16, 16, 32)), draws.between(2, 4)
-    apart = draws.choose((1, 2, 2)) if n * k * iterations * 2 <= 4096 else 1
-    gap = draws.choose((0, 0, 4)) if n * k * iterations * 2 < 3000 else 0
-    places = [_matrix(builder, m, k, k * iterations, 1), _matrix(builder, k, n, (n + gap) * apart, apart)]
+    seed = builder.program.seed  # and not another draw, which would change the programs of all seeds
+    around = 2 + seed % 2 if seed % 5 < 2 else 1
+    moves = iterations * around
+    apart = draws.choose((1, 2, 2)) if n * k * moves * 2 <= 4096 else 1
+    gap = draws.choose((0, 0, 4)) if n * k * moves * 2 < 3000 else 0
+    places = [_matrix(builder, m, k, k * moves, 1), _matrix(builder, k, n, (n + gap) * apart, apart)]
     flavour = "whole" if kind in ("fp16", "bf16") else "small"
     starts = []
     for place in places:
@@ -209,31 +215,75 @@ def products(builder: Addresses) -> None:
     if left is None or right is None or total is None:
         return
     seen = builder.let("tl.full", kind=kind, shape=(k, n), value=0) if draws.chance(0.6) else None
+    steps = {left: k, right: k * (n + gap) * apart}
+    slow = draws.choose((left, left, right)) if around > 1 else None
+    carried = [value for value in (left, right, total, seen) if value is not None]
+    styles = [draws.choose(("argument", "argument", "range", "while")) for _ in range(1 + (around > 1))]
+
+    def multiplied(
+        inner: Addresses, at: Mapping[int, int], fixed: Mapping[int, int]
+    ) -> dict[int, int | None]:
+        """One iteration: what the carried values become. `fixed`: where what this loop does not move is."""
+        factors = []
+        for start in (left, right):
+            factors.append(builder.shared.value())
+            if not inner.add(Fetch(factors[-1], at[start] if start in at else fixed[start])):
+                return {start: None}
+        after = {total: inner.let("tl.dot", *factors, at[total])}
+        if seen is not None:
+            after[seen] = inner.let("+", at[seen], factors[1])
+        return after | {
+            start: inner.let("step", at[start], step=by) for start, by in steps.items() if start in at
+        }
+
+    def repeated(outer: Addresses, at: Mapping[int, int]) -> dict[int, int | None]:
+        """One iteration of the loop around, which moves the slow operand."""
+        moved = {value: at[value] for value in carried if value != slow}
+        found = _loop(
+            outer, styles[0], iterations, moved, lambda inner, params: multiplied(inner, params, at)
+        )
+        after: dict[int, int | None] = {value: found.get(value) for value in moved}
+        return after | ({} if slow is None else {slow: outer.let("step", at[slow], step=steps[slow])})
+
+    same = {value: value for value in carried}
+    if around > 1:
+        found = _loop(builder, styles[1], around, same, repeated)
+    else:
+        found = _loop(
+            builder, styles[0], iterations, same, lambda inner, params: multiplied(inner, params, {})
+        )
+    if not found:
+        return
+    _finished(builder, found[total])
+    if seen is not None:
+        builder.add(Store(builder.shared.output(), found[seen], None, (k, n)))
+
+
+def _loop(
+    builder: Addresses,
+    style: str,
+    iterations: int,
+    initial: Mapping[int, int],
+    body: Callable[[Addresses, Mapping[int, int]], dict[int, int | None]],
+) -> dict[int, int]:
+    """A loop that carries values, by any name: after it, or none if it is ill-conditioned.
+
+    `body` adds the statements of an iteration, and returns what the values become.
+    """
     inner, counter = builder.nested(), builder.shared.value()
     inner.define(counter, Type("i32"), lambda environment: as_number("i32", np.zeros((), np.int32)))
     params = {}
-    for value in (left, right, total, *(() if seen is None else (seen,))):
-        params[value] = builder.shared.value()
-        inner.define(params[value], builder.types[value], lambda environment, v=value: environment[v])  # type: ignore[misc]
-    factors = []
-    for start in (left, right):
-        factors.append(builder.shared.value())
-        if not inner.add(Fetch(factors[-1], params[start])):
-            return
-    carried = {total: inner.let("tl.dot", *factors, params[total])}
-    if seen is not None:
-        carried[seen] = inner.let("+", params[seen], factors[1])
-    carried[left] = inner.let("step", params[left], step=k)
-    carried[right] = inner.let("step", params[right], step=k * (n + gap) * apart)
-    changes = tuple(Carried(params[v], v, after) for v, after in carried.items() if after is not None)
-    style = draws.choose(("argument", "argument", "range", "while"))
-    if len(changes) < len(carried) or not builder.add(
-        Loop(counter, style, iterations, None, changes, tuple(inner.body))
-    ):
-        return
-    _finished(builder, params[total])
-    if seen is not None:
-        builder.add(Store(builder.shared.output(), params[seen], None, (k, n)))
+    for name, value in initial.items():
+        params[name] = builder.shared.value()
+        inner.define(params[name], builder.types[value], lambda environment, v=value: environment[v])  # type: ignore[misc]
+    after = body(inner, params)
+    changes = tuple(
+        Carried(params[name], initial[name], next) for name, next in after.items() if next is not None
+    )
+    if len(changes) < len(initial):
+        return {}
+    added = builder.add(Loop(counter, style, iterations, None, changes, tuple(inner.body)))
+    return params if added else {}
 
 
 def _matrix(builder: Addresses, rows: int, columns: int, row: int, column: int) -> int | None:
