@@ -27,7 +27,7 @@ from triton_porting_kit.compiler.loops.matmul.packed_cache import packed_cache
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, State
 from triton_porting_kit.compiler.loops.matmul.products import Elements, Product, product_for
 from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
-from triton_porting_kit.compiler.loops.memory.growth import FOR, advance
+from triton_porting_kit.compiler.loops.memory.growth import FOR, advance, is_inside
 from triton_porting_kit.compiler.loops.state import EarlyStores, is_fence
 from triton_porting_kit.compiler.loops.tiles.tensors import Splat
 
@@ -158,20 +158,12 @@ def _around(loops: Sequence[Operation], place: int) -> tuple[Operation, int] | N
         or carried.users != [inner]
         or inner.operands.count(carried) > 1
         or result.users != [terminator]
-        or any(_is_inside(bound, outer) for loop in loops for bound in loop.operands[:3])
+        or any(is_inside(bound, outer) for loop in loops for bound in loop.operands[:3])
         or any(is_fence(operation) for operation in walk(body))
     ):
         return None
     index = body.arguments.index(carried) - 1
     return (outer, index) if terminator.operands[index] is result else None
-
-
-def _is_inside(definition: Def, loop: Operation) -> bool:
-    """Whether a value is defined in a loop."""
-    block = definition.block
-    while block.parent is not None and block.parent is not loop:
-        block = block.parent.block
-    return block.parent is loop
 
 
 def _panel(lowering: Lowering, loops: Sequence[Operation], dot: Operation) -> Panel | None:

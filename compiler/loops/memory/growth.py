@@ -20,84 +20,105 @@ def advance(lowering: Lowering, definition: Def, body: Block) -> Value | None:
     from outside does not grow, whatever an outer loop does to it.
     """
     loop = body.parent
-    if loop is None or loop.name != FOR:
+    return None if loop is None or loop.name != FOR else _Advance(lowering, loop).of(definition)
+
+
+class _Advance:
+    """How much scalars grow per iteration of a loop."""
+
+    DEPTH = 30
+    """Most operations to follow."""
+
+    def __init__(self, lowering: Lowering, loop: Operation) -> None:
+        self._lowering = lowering
+        self._loop = loop
+        self._body = loop.regions[0]
+        self._known: dict[Def, Value | None] = {}
+
+    def of(self, definition: Def, depth: int = 0) -> Value | None:
+        if definition not in self._known:
+            self._known[definition] = self._of(definition, depth)
+        return self._known[definition]
+
+    def _of(self, definition: Def, depth: int) -> Value | None:
+        builder, owner = self._lowering.builder, definition.owner
+        if not is_inside(definition, self._loop):
+            return builder.i64(0)
+        if definition in self._body.arguments[1:]:
+            return self._of_carried(definition)
+        widens = owner is not None and owner.name == "arith.extsi"
+        times = self._times_of_index(owner.operands[0] if owner and widens else definition)
+        if times is not None:
+            by = self._outside(self._loop.operands[2])
+            return None if by is None else builder.mul(by, builder.i64(times))
+        if owner is None or not owner.name.startswith("arith.") or depth == self.DEPTH:
+            return None
+        parts = [self.of(operand, depth + 1) for operand in owner.operands]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        if all(part.constant == 0 for part in known):
+            return builder.i64(0)
+        if definition.type.element != "i64":
+            return None
+        if owner.name in ("arith.addi", "arith.subi"):
+            return builder.binary(owner.name, known[0], known[1])
+        if owner.name == "arith.muli" and any(part.constant == 0 for part in known):
+            varying = 1 if known[0].constant == 0 else 0
+            factor = self._outside(owner.operands[1 - varying])
+            return None if factor is None else builder.mul(known[varying], factor)
         return None
-    return _advance(lowering, definition, body, loop, 0)
 
-
-def _advance(lowering: Lowering, definition: Def, body: Block, loop: Operation, depth: int) -> Value | None:
-    builder, owner = lowering.builder, definition.owner
-    if not _is_inside(definition, body):
-        return builder.i64(0)
-    widened = owner is not None and owner.name == "arith.extsi"
-    times = _times_of_index(lowering, owner.operands[0] if owner and widened else definition, loop)
-    if times is not None:
-        by = _outside(lowering, loop.operands[2], body)
-        return None if by is None else builder.mul(by, builder.i64(times))
-    if definition in body.arguments[1:]:
-        owner = body.operations[-1].operands[body.arguments.index(definition) - 1].owner
-        if owner is None or owner.block is not body or owner.name != "arith.addi":
+    def _of_carried(self, definition: Def) -> Value | None:
+        """Of a value that the loop carries, and adds something from outside to."""
+        owner = self._body.operations[-1].operands[self._body.arguments.index(definition) - 1].owner
+        if owner is None or owner.block is not self._body or owner.name != "arith.addi":
             return None
         others = [operand for operand in owner.operands if operand is not definition]
-        return _outside(lowering, others[0], body) if len(others) == 1 else None
-    if owner is None or not owner.name.startswith("arith.") or depth == Growth.DEPTH:
-        return None
-    parts = [_advance(lowering, operand, body, loop, depth + 1) for operand in owner.operands]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
-    if all(part.constant == 0 for part in known):
-        return builder.i64(0)
-    if definition.type.element != "i64":
-        return None
-    if owner.name in ("arith.addi", "arith.subi"):
-        return builder.binary(owner.name, known[0], known[1])
-    if owner.name == "arith.muli" and any(part.constant == 0 for part in known):
-        varying = 1 if known[0].constant == 0 else 0
-        factor = _outside(lowering, owner.operands[1 - varying], body)
-        return None if factor is None else builder.mul(known[varying], factor)
-    return None
+        return self._outside(others[0]) if len(others) == 1 else None
+
+    def _times_of_index(self, definition: Def) -> int | None:
+        """1 for the loop's index, and the factor for its product with a positive number that does not wrap around.
+
+        In i32, that is so for tiles of as many elements as the number of iterations was divided by, or fewer.
+        """
+        index, owner = self._body.arguments[0], definition.owner
+        if definition is index:
+            return 1
+        if owner is None or owner.name != "arith.muli" or owner.operands.count(index) != 1:
+            return None
+        (factor,) = (self._constant(operand) for operand in owner.operands if operand is not index)
+        first, end = self._constant(self._loop.operands[0]), self._loop.operands[1].owner
+        if (
+            factor is None
+            or factor < 1
+            or first is None
+            or first < 0
+            or end is None
+            or end.name != "arith.divsi"
+        ):
+            return None
+        divisor = self._constant(end.operands[1])
+        return factor if divisor is not None and factor <= divisor else None
+
+    def _constant(self, definition: Def) -> int | None:
+        scalar = self._lowering.scalars.get(definition)
+        return scalar.constant if scalar is not None and isinstance(scalar.constant, int) else None
+
+    def _outside(self, definition: Def) -> Value | None:
+        """A scalar from outside the loop, i64. None if it is computed inside, or outside but not yet."""
+        scalar = self._lowering.scalars.get(definition)
+        if scalar is None or is_inside(definition, self._loop):
+            return None
+        return wide(self._lowering.builder, scalar)
 
 
-def _times_of_index(lowering: Lowering, definition: Def, loop: Operation) -> int | None:
-    """1 for the index of a loop, and the factor for its product with a positive number that does not wrap around.
-
-    In i32, that is so for tiles of as many elements as the number of iterations was divided by, or fewer.
-    """
-    index, owner = loop.regions[0].arguments[0], definition.owner
-    if definition is index:
-        return 1
-    if (
-        owner is None
-        or owner.name != "arith.muli"
-        or index not in owner.operands
-        or owner.operands[0] is owner.operands[1]
-    ):
-        return None
-    (factor,) = (_constant(lowering, operand) for operand in owner.operands if operand is not index)
-    end, first = loop.operands[1].owner, _constant(lowering, loop.operands[0])
-    if factor is None or factor < 1 or first is None or first < 0 or end is None or end.name != "arith.divsi":
-        return None
-    divisor = _constant(lowering, end.operands[1])
-    return factor if divisor is not None and factor <= divisor else None
-
-
-def _constant(lowering: Lowering, definition: Def) -> int | None:
-    scalar = lowering.scalars.get(definition)
-    return scalar.constant if scalar is not None and isinstance(scalar.constant, int) else None
-
-
-def _is_inside(definition: Def, body: Block) -> bool:
-    block: Block | None = definition.block
-    while block is not None and block is not body:
-        block = None if block.parent is None else block.parent.block
-    return block is body
-
-
-def _outside(lowering: Lowering, definition: Def, body: Block) -> Value | None:
-    """A scalar from outside a loop's `body`, i64. None if it is computed inside, or outside but not yet."""
-    scalar = lowering.scalars.get(definition)
-    return None if scalar is None or _is_inside(definition, body) else wide(lowering.builder, scalar)
+def is_inside(definition: Def, loop: Operation) -> bool:
+    """Whether a value is defined in a loop."""
+    block = definition.block
+    while block.parent is not None and block.parent is not loop:
+        block = block.parent.block
+    return block.parent is loop
 
 
 class Growth:
