@@ -216,6 +216,24 @@ def products(builder: Addresses) -> None:
         return
     seen = builder.let("tl.full", kind=kind, shape=(k, n), value=0) if draws.chance(0.6) else None
     steps = {left: k, right: k * (n + gap) * apart}
+    found = _summed(builder, steps, total, seen, (iterations, around))
+    if not found:
+        return
+    _finished(builder, found[total])
+    if seen is not None:
+        builder.add(Store(builder.shared.output(), found[seen], None, (k, n)))
+
+
+def _summed(
+    builder: Addresses, steps: Mapping[int, int], total: int, seen: int | None, counts: tuple[int, int]
+) -> dict[int, int]:
+    """The loops of `products`: what the carried values are after them, or none if they are ill-conditioned.
+
+    `steps` are the pointers to both factors, and how far an iteration moves each. `counts`: the iterations of the inner
+    and of the outer loop; without one, 1.
+    """
+    draws, (iterations, around) = builder.draws, counts
+    left, right = steps
     slow = draws.choose((left, left, right)) if around > 1 else None
     carried = [value for value in (left, right, total, seen) if value is not None]
     styles = [draws.choose(("argument", "argument", "range", "while")) for _ in range(1 + (around > 1))]
@@ -225,19 +243,18 @@ def products(builder: Addresses) -> None:
     ) -> dict[int, int | None]:
         """One iteration: what the carried values become. `fixed`: where what this loop does not move is."""
         factors = []
-        for start in (left, right):
+        for start in steps:
             factors.append(builder.shared.value())
             if not inner.add(Fetch(factors[-1], at[start] if start in at else fixed[start])):
                 return {start: None}
         after = {total: inner.let("tl.dot", *factors, at[total])}
         if seen is not None:
             after[seen] = inner.let("+", at[seen], factors[1])
-        return after | {
-            start: inner.let("step", at[start], step=by) for start, by in steps.items() if start in at
-        }
+        moved = {start: inner.let("step", at[start], step=by) for start, by in steps.items() if start in at}
+        return after | moved
 
     def repeated(outer: Addresses, at: Mapping[int, int]) -> dict[int, int | None]:
-        """One iteration of the loop around, which moves the slow operand."""
+        """One iteration of the loop around, which moves the slow factor."""
         moved = {value: at[value] for value in carried if value != slow}
         found = _loop(
             outer, styles[0], iterations, moved, lambda inner, params: multiplied(inner, params, at)
@@ -247,16 +264,8 @@ def products(builder: Addresses) -> None:
 
     same = {value: value for value in carried}
     if around > 1:
-        found = _loop(builder, styles[1], around, same, repeated)
-    else:
-        found = _loop(
-            builder, styles[0], iterations, same, lambda inner, params: multiplied(inner, params, {})
-        )
-    if not found:
-        return
-    _finished(builder, found[total])
-    if seen is not None:
-        builder.add(Store(builder.shared.output(), found[seen], None, (k, n)))
+        return _loop(builder, styles[1], around, same, repeated)
+    return _loop(builder, styles[0], iterations, same, lambda inner, params: multiplied(inner, params, {}))
 
 
 def _loop(
