@@ -275,9 +275,9 @@ def _loop(
     initial: Mapping[int, int],
     body: Callable[[Addresses, Mapping[int, int]], dict[int, int | None]],
 ) -> dict[int, int]:
-    """A loop that carries values, by any name: after it, or none if it is ill-conditioned.
+    """Add a loop that carries the `initial` values. Returns the values after it; empty if it is ill-conditioned.
 
-    `body` adds the statements of an iteration, and returns what the values become.
+    Any numbers can be the keys. `body` adds the statements of an iteration, and returns the values for the next one.
     """
     inner, counter = builder.nested(), builder.shared.value()
     inner.define(counter, Type("i32"), lambda environment: as_number("i32", np.zeros((), np.int32)))

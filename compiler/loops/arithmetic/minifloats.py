@@ -63,7 +63,8 @@ def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
         return _upper_half(builder, value)
     bits = builder.cast("arith.extui", value, at.integers)
     if _fits_register(builder, form, value.lanes):
-        return _looked_up(at, form, bits)
+        number = _looked_up(at, form, bits)
+        return at.as_float(number if 2 * form.sign <= value.lanes else _signed(at, form, number, bits))
     magnitude = at.binary("andi", bits, form.sign - 1)
     number = _magnitude_bits(at, form, magnitude)
     if form.infinity is not None:
@@ -73,9 +74,13 @@ def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
         number = at.select(
             at.compare("eq", bits if not form.signed_zero else magnitude, form.nan), _NAN, number
         )
+    return at.as_float(_signed(at, form, number, bits))
+
+
+def _signed(at: _Lanes, form: FloatFormat, number: Value, bits: Value) -> Value:
+    """f32 bit patterns with the signs of bit patterns of a format."""
     shift = 31 - form.exponent - form.mantissa
-    sign = at.binary("shli", at.binary("andi", bits, form.sign), shift)
-    return at.as_float(at.binary("ori", number, sign))
+    return at.binary("ori", number, at.binary("shli", at.binary("andi", bits, form.sign), shift))
 
 
 def _fits_register(builder: LoopBuilder, form: FloatFormat, lanes: int) -> bool:
@@ -85,14 +90,9 @@ def _fits_register(builder: LoopBuilder, form: FloatFormat, lanes: int) -> bool:
 
 
 def _looked_up(at: _Lanes, form: FloatFormat, bits: Value) -> Value:
-    """The numbers of bit patterns, or their magnitudes where the table has no room for more."""
-    lanes = bits.lanes
-    number = looked_up([form.value(pattern) for pattern in range(lanes)], Lanes(at.builder, bits)).value
-    if 2 * form.sign <= lanes:
-        return number
-    shift = 31 - form.exponent - form.mantissa
-    sign = at.binary("shli", at.binary("andi", bits, form.sign), shift)
-    return at.as_float(at.binary("ori", at.as_bits(number), sign))
+    """The f32 bit patterns of a format's, or their magnitudes where the register has no room for signs."""
+    table = [form.value(pattern) for pattern in range(bits.lanes)]
+    return at.as_bits(looked_up(table, Lanes(at.builder, bits)).value)
 
 
 def _magnitude_bits(at: _Lanes, form: FloatFormat, magnitude: Value) -> Value:
