@@ -138,6 +138,11 @@ class CpuTarget:
         return 8 if "avx2" in self.features else 0
 
     @property
+    def lookup_bytes(self) -> int:
+        """Bytes in the two registers from which an instruction selects any for each of 64: VPERMI2B. 0: none."""
+        return 128 if "avx512vbmi" in self.features else 0
+
+    @property
     def rounds_to_bf16(self) -> bool:
         """AVX512-BF16: f32 rounded to bf16, with denormals as zero."""
         return "avx512bf16" in self.features

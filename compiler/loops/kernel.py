@@ -82,7 +82,11 @@ def lower_to_loops(
     Raises `CompilationError` for what it cannot lower.
     """
     program = program or read_program(module)
-    builder = LoopBuilder(converts_f16=target.converts_f16, lookup_lanes=target.lookup_lanes)
+    builder = LoopBuilder(
+        converts_f16=target.converts_f16,
+        lookup_lanes=target.lookup_lanes,
+        lookup_bytes=target.lookup_bytes,
+    )
     args, scratch, begin, end, *counts = (
         Value(name, type, 0)
         for name, type in (

@@ -5,7 +5,9 @@ docs/conversions.md has the rounding rules.
 
 from __future__ import annotations
 
+import math
 import struct
+from collections.abc import Sequence
 
 from triton_porting_kit.abi.elements import MICROSCALING, OF_MLIR, FloatFormat
 from triton_porting_kit.compiler.loops.arithmetic.expressions import Lanes, looked_up
@@ -75,6 +77,43 @@ def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
             at.compare("eq", bits if not form.signed_zero else magnitude, form.nan), _NAN, number
         )
     return at.as_float(_signed(at, form, number, bits))
+
+
+def is_looked_up(builder: LoopBuilder, element: str) -> bool:
+    """Whether the target can select the bf16 of the patterns of a format: see `bfloat16_bytes`."""
+    form = FORMATS.get(element)
+    return form is not None and form.sign == builder.lookup_bytes and form.signed_zero
+
+
+def bfloat16_bytes(builder: LoopBuilder, patterns: Value, element: str) -> tuple[Value, Value]:
+    """The lower and upper bytes of the bf16 that represent 64 patterns exactly. NaN has one payload.
+
+    Each byte is selected from a table of 128, by the pattern without its sign.
+    """
+    form = FORMATS[element]
+    words = [_bfloat16(form.value(magnitude)) for magnitude in range(form.sign)]
+    low, high = (_selected(builder, [word >> shift & 0xFF for word in words], patterns) for shift in (0, 8))
+    sign = builder.binary("arith.andi", patterns, builder.constant(form.sign, patterns.type))
+    return low, builder.binary("arith.ori", high, sign)
+
+
+def _bfloat16(number: float) -> int:
+    """The bits of a number that bf16 represents, or of NaN."""
+    return (_NAN if math.isnan(number) else int.from_bytes(struct.pack("<f", number), "little")) >> 16
+
+
+def _selected(builder: LoopBuilder, table: Sequence[int], lane: Value) -> Value:
+    """The bytes of a table of 128 that the lower seven bits of each lane select, by VPERMI2B."""
+    halves = []
+    for entries in (table[:64], table[64:]):
+        literals = ", ".join(str(entry - ((entry & 0x80) << 1)) for entry in entries)
+        halves.append(builder.pure(f"arith.constant dense<[{literals}]> : {lane.type}", lane.type, ()))
+    low, high = halves
+    text = (
+        f'llvm.call_intrinsic "llvm.x86.avx512.vpermi2var.qi.512"({low.name}, {lane.name}, {high.name}) '
+        f": ({lane.type}, {lane.type}, {lane.type}) -> {lane.type}"
+    )
+    return builder.pure(text, lane.type, (low, lane, high))
 
 
 def _signed(at: _Lanes, form: FloatFormat, number: Value, bits: Value) -> Value:

@@ -33,10 +33,10 @@ INDENT = "  "
 class LoopBuilder:
     """Emits the body of one function. Region 0 is the function's entry block."""
 
-    def __init__(self, *, converts_f16: bool = True, lookup_lanes: int = 0) -> None:
+    def __init__(self, *, converts_f16: bool = True, lookup_lanes: int = 0, lookup_bytes: int = 0) -> None:
         self.converts_f16 = converts_f16
-        self.lookup_lanes = lookup_lanes
-        """These two are the target's: see `CpuTarget`."""
+        self.lookup_lanes, self.lookup_bytes = lookup_lanes, lookup_bytes
+        """These three are the target's: see `CpuTarget`."""
         self._regions = [Region()]
         self._next = 0
         self._integers: dict[tuple[int, str], Value] = {}

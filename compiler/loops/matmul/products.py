@@ -16,6 +16,7 @@ from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import amx_kernels
+from triton_porting_kit.compiler.loops.matmul.exact_factors import ExactFactor
 from triton_porting_kit.compiler.loops.matmul.factors import Columns, Strips, column_strip, fill_either
 from triton_porting_kit.compiler.loops.matmul.gathered_columns import gathers_columns
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, blocking
@@ -34,13 +35,13 @@ from triton_porting_kit.compiler.loops.tiles.tensors import (
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 from triton_porting_kit.compiler.loops.tiles.transposed import (
     in_squares,
-    interleaved,
     lies_across,
     lies_in_columns,
+    rows_of_unit,
     transpose_squares,
     transpose_tile,
     turned,
-    upper_halves,
+    unit_of,
 )
 from triton_porting_kit.compiler.target import CpuTarget
 
@@ -198,46 +199,54 @@ class Interleaved(Product):
         self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
     ) -> Buffer:
         builder = lowering.builder
-        exact = _exact_in_f32(tensor.buffer or tensor) if self.element == "bf16" else None
+        exact = ExactFactor.of(tensor.buffer or tensor) if self.element == "bf16" else None
         tensor = self._factor(tensor)
         *batch, k, n = tensor.shape
         packed = place or lowering.scratch.allocate((*batch, k // self.count, n), self.unit)
-        across = lies_across(tensor, lowering.target) or gathers_columns(lowering, operation, tensor)
-        kept = {} if across else lowering.plan(operation, tensor.shape, [tensor])
-
-        read = tensor if exact is None else exact
+        columns = self._read_in_columns(lowering, operation, tensor, exact)
+        kept = {} if columns is not None else lowering.plan(operation, tensor.shape, [tensor])
 
         def emit(unmasked: frozenset[object]) -> list[Value]:
             evaluation = Evaluation(builder, unmasked, kept)
-            if across:
+            if columns is None:
+                lanes = GATHERED if _gathers(tensor, unmasked) else self.lanes * self.count
+                lanes = min(lanes, packed.strides[-2])  # at most one strip, if there are strips
+                self._pack_rows(evaluation, tensor, exact, packed, lanes)
+            elif columns is tensor or exact is None:
                 write = partial(packed.write, builder)
                 transpose_tile(evaluation, tensor, lowering.target, write, unit=self.unit, count=self.count)
-                return []
-
-            def row(point: Point, index: int) -> Value:
-                first = builder.mul(point.indices[-2], builder.i64(self.count))
-                indices = (*point.indices[:-2], builder.add(first, builder.i64(index)), point.indices[-1])
-                value = evaluation.at(read, Point(indices, point.axis, point.width))
-                return builder.broadcast(value, point.width)
-
-            def body(point: Point) -> None:
-                rows = [row(point, index) for index in range(self.count)]
-                if exact is not None:
-                    rows = [upper_halves(builder, *rows)]
-                while len(rows) > 1:
-                    rows = [interleaved(builder, *rows[i : i + 2]) for i in range(0, len(rows), 2)]
-                packed.write(builder, point, rows[0])
-
-            lanes = self.lanes if exact is not None else self.lanes * self.count
-            lanes = GATHERED if _gathers(tensor, unmasked) else lanes
-            lanes = min(lanes, packed.strides[-2])  # at most one strip, if there are strips
-            tile_loop(builder, packed.shape, lanes, body)
+            else:
+                exact.pack_columns(evaluation, lowering.target, packed)
             return []
 
         specialise(lowering.builder, [tensor], emit)
         for kept_part, buffer in kept.items():
             lowering.hold(kept_part, buffer)
         return packed
+
+    def _pack_rows(
+        self, evaluation: Evaluation, tensor: Tensor, exact: ExactFactor | None, packed: Buffer, lanes: int
+    ) -> None:
+        """Emit loops that pack B as it lies in rows, up to so many `lanes` at a time."""
+        if exact is not None:
+            exact.pack_rows(evaluation, packed, min(lanes, self.lanes))
+            return
+
+        def body(point: Point) -> None:
+            rows = rows_of_unit(evaluation, tensor, point, self.count)
+            packed.write(evaluation.builder, point, unit_of(evaluation.builder, rows))
+
+        tile_loop(evaluation.builder, packed.shape, lanes, body)
+
+    def _read_in_columns(
+        self, lowering: Lowering, operation: Operation, tensor: Tensor, exact: ExactFactor | None
+    ) -> Tensor | None:
+        """What to read in transposed blocks: the bytes of B or `tensor`, which is B as it is packed; None: neither."""
+        found = [tensor] if exact is None or exact.bytes is None else [exact.bytes, tensor]
+        for read in found:
+            if lies_across(read, lowering.target) or gathers_columns(lowering, operation, read):
+                return read
+        return None
 
 
 class Bfloat16Pairs(Interleaved, VectorProduct):
@@ -355,25 +364,6 @@ def _rounds_to_nearest(tensor: Tensor) -> bool:
     owner = None if tensor.definition is None else tensor.definition.owner
     toward_zero = owner is not None and owner.integer("roundingmode", TO_NEAREST) != TO_NEAREST
     return is_operation(tensor, "arith.truncf") and not toward_zero
-
-
-def _exact_in_f32(tensor: Tensor) -> Tensor | None:
-    """A factor of a product of bf16 as f32 whose lower halves are zero; None if it is computed as bf16.
-
-    A factor in f32 is exact (see `scaled_factors`), and so are bytes.
-    """
-    if tensor.element == "f32":
-        return tensor
-    name, source = "arith.extf", tensor
-    if isinstance(tensor, Elementwise) and tensor.name in ("arith.extf", "arith.sitofp", "arith.uitofp"):
-        name, source = tensor.name, tensor.operands[0]
-    if types.BITS[source.element] > 8:
-        return None
-
-    def emit(builder: LoopBuilder, values: list[Value]) -> Value:
-        return convert(builder, name, values[0], source.element, "f32")
-
-    return Elementwise(tensor.shape, "f32", [source], emit)
 
 
 def rounded(builder: LoopBuilder, values: list[Value]) -> Value:

@@ -216,6 +216,24 @@ def interleaved(builder: LoopBuilder, low: Value, high: Value) -> Value:
     return builder.pure(f"vector.bitcast {value.name} : {both} to {wide}", wide, (value,))
 
 
+def rows_of_unit(evaluation: Evaluation, tensor: Tensor, point: Point, count: int) -> list[Value]:
+    """The `count` neighbours along the second-to-last dimension that a unit holds; the point counts units."""
+    builder, (*outer, row, column) = evaluation.builder, point.indices
+    first = builder.mul(row, builder.i64(count))
+    points = (
+        Point((*outer, builder.add(first, builder.i64(index)), column), point.axis, point.width)
+        for index in range(count)
+    )
+    return [builder.broadcast(evaluation.at(tensor, at), point.width) for at in points]
+
+
+def unit_of(builder: LoopBuilder, rows: list[Value]) -> Value:
+    """Units of one, two, four, ... neighbours, the first one in the lowest bits."""
+    while len(rows) > 1:
+        rows = [interleaved(builder, *rows[i : i + 2]) for i in range(0, len(rows), 2)]
+    return rows[0]
+
+
 def upper_halves(builder: LoopBuilder, low: Value, high: Value) -> Value:
     """The upper 16 bits of two f32 in each i32, those of `low` below: two bfloat16 that represent them exactly."""
     integers = vector_type("i32", low.lanes)
@@ -256,9 +274,7 @@ def transpose_squares(
             for part in range(count * index, count * (index + 1)):
                 at = Point((top, builder.add(left, builder.i64(part))), 0, lanes)
                 parts.append(builder.broadcast(evaluation.at(tensor, at), lanes))
-            while len(parts) > 1:
-                parts = [interleaved(builder, *parts[i : i + 2]) for i in range(0, len(parts), 2)]
-            return parts[0]
+            return unit_of(builder, parts)
 
         for index, row in enumerate(_square(builder, [unit(index) for index in range(lanes)])):
             to = place.address(builder, Point((builder.add(top, builder.i64(index)), left), -1, 1))

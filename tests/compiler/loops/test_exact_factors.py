@@ -28,8 +28,10 @@ def product(X, W, O, K: tl.constexpr, N: tl.constexpr, ACROSS: tl.constexpr):
 
 
 def kinds() -> dict[str, CpuTarget]:
-    """The host's loops, and those of AVX512-BF16 on a CPU that multiplies pairs in one cycle."""
+    """The host's loops, without tables of bytes, and those of AVX512-BF16 on a CPU that multiplies pairs in one cycle."""
     found = dict(targets())
+    if host().lookup_bytes:
+        found["no tables"] = host().with_features("-avx512vbmi")
     without = host().with_features("-amx-tile")
     if without.rounds_to_bf16:
         found["pairs"] = dataclasses.replace(without, cpu="znver4")
@@ -38,6 +40,13 @@ def kinds() -> dict[str, CpuTarget]:
 
 def values(kind: str) -> Any:
     """The numbers of all bytes, as f64; NaN and infinity become 0, and so do their bytes."""
+    patterns, numbers = every(kind)
+    finite = np.isfinite(numbers)
+    return np.where(finite, patterns, 0).astype(np.uint8), np.where(finite, numbers, 0.0)
+
+
+def every(kind: str) -> Any:
+    """All bytes, and their numbers as f64."""
     patterns = np.arange(256, dtype=np.uint8)
     if kind in FLOATS:
         form = OF_MLIR[FLOATS[kind]].form
@@ -45,8 +54,7 @@ def values(kind: str) -> Any:
         numbers = np.array([form.value(int(pattern)) for pattern in patterns])
     else:
         numbers = patterns.view(np.int8 if kind == "i8" else np.uint8).astype(np.float64)
-    finite = np.isfinite(numbers)
-    return np.where(finite, patterns, 0).astype(np.uint8), np.where(finite, numbers, 0.0)
+    return patterns, numbers
 
 
 @pytest.mark.parametrize("target", kinds())
@@ -61,3 +69,21 @@ def test_every_number_comes_through(kind: str, across: bool, target: str) -> Non
     w = patterns[order.T if across else order]
     found = kernel(X=x.astype(np.uint16).ravel(), W=w.ravel(), O=np.full(K * N, 9.0, np.float32))["O"]
     np.testing.assert_array_equal(found.reshape(K, N), numbers[order])
+
+
+@pytest.mark.parametrize("target", kinds())
+@pytest.mark.parametrize("across", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("kind", FLOATS)
+def test_special_numbers_come_through(kind: str, across: bool, target: str) -> None:
+    """Each infinity and NaN, in a column of its own, in the diagonal of zeros."""
+    signature = {"X": "*bf16", "W": f"*{kind}", "O": "*fp32"}
+    kernel = Poisoned(product, signature, kinds()[target], K=K, N=N, ACROSS=across)
+    patterns, numbers = every(kind)
+    special = np.flatnonzero(~np.isfinite(numbers))
+    w = np.zeros((K, N), np.uint8)
+    w[range(special.size), range(special.size)] = patterns[special]
+    x = np.eye(K, dtype=np.float32).view(np.uint32) >> 16
+    arrays = {"X": x.astype(np.uint16).ravel(), "W": (w.T if across else w).ravel()}
+    found = kernel(**arrays, O=np.full(K * N, 9.0, np.float32))["O"].reshape(K, N)
+    np.testing.assert_array_equal(found.diagonal()[: special.size], numbers[special])
+    assert not found[:, special.size :].any()
