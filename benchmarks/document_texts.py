@@ -138,10 +138,10 @@ MISSES = {
         "- With AMX, a product of bf16 takes as long as the same loops in C. Those of 1024x1024x1024 in tiles of\n"
         "  128x256 take 1.7 ms: 1.2 if all operands are in L1 (0.8 if B holds zeros, probably since the clock stays\n"
         "  higher), 0.3 more for A, which each program reads from L3 at 28 GB/s, and 0.2 for packing B. Rows before\n"
-        "  strips, other panels, 64x512 sums over all of K as in oneDNN's kernel, and prefetches of the next rows of A\n"
-        "  or of the result into any cache gain at most 3 %, and packing A costs more than it gains. Wider tiles read A\n"
-        "  less often, and tiles that go down all rows before the next columns pack each part of B once: with 2048\n"
-        "  rows, 128x256 is 5 to 8 % faster by that."
+        "  strips, other panels, 64x512 sums over all of K as in oneDNN's kernel, and prefetches of the next rows of\n"
+        "  A or of the result into any cache gain at most 3 %, and packing A costs more than it gains. Wider tiles\n"
+        "  read A less often, and tiles that go down all rows before the next columns pack each part of B once: with\n"
+        "  2048 rows, 128x256 is 5 to 8 % faster by that."
     ),
     "matmul fp16 .*": (
         "- A product of fp16 takes as long as one of float32 on Cascade Lake: its sums are float32, and no\n"

@@ -131,6 +131,14 @@ class CpuTarget:
         return "f16c" in self.features or not self.triple.startswith(("x86_64", _PORTABLE))
 
     @property
+    def keeps_payloads(self) -> bool:
+        """Whether arithmetic gives NaN the payload of an operand, made quiet, or that of the default NaN, which is 0.
+
+        SSE and AVX, and AArch64 without FPCR.DN (Arm Architecture Reference Manual, `FPProcessNaN`).
+        """
+        return self.triple.startswith(("x86_64", "aarch64"))
+
+    @property
     def lookup_lanes(self) -> int:
         """Lanes of the instruction that selects any of a register's f32 for each lane: VPERMPS. 0: there is none."""
         if "avx512f" in self.features:

@@ -26,13 +26,34 @@ class Entry(NamedTuple):
     cost: int
 
 
-def _float_binary(name: str, *, contract: bool = False) -> Emit:
+def _arithmetic(name: str) -> Emit:
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
-        flags = " fastmath<contract>" if contract and mode.fuse_multiply_add else ""
+        flags = " fastmath<contract>" if mode.fuse_multiply_add else ""
         a, b = _wide_operands(builder, operation, values)
-        return [narrow(builder, builder.binary(name, a, b, flags), _result_element(operation))]
+        result, element = builder.binary(name, a, b, flags), _result_element(operation)
+        if element == "bf16" and mode.keeps_payloads:
+            return [functions.round_to_bf16(builder, result, of_bf16=True)]
+        return [narrow(builder, result, element)]
 
     return emit
+
+
+def _one_of_both(name: str) -> Emit:
+    """A maximum or minimum, which is one of its operands."""
+
+    def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
+        a, b = _wide_operands(builder, operation, values)
+        result, element = builder.binary(name, a, b), _result_element(operation)
+        return [
+            functions.upper_half(builder, result) if element == "bf16" else narrow(builder, result, element)
+        ]
+
+    return emit
+
+
+def _remainder(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
+    a, b = _wide_operands(builder, operation, values)
+    return [narrow(builder, builder.binary("arith.remf", a, b), _result_element(operation))]
 
 
 def _divide(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
@@ -287,13 +308,13 @@ def reciprocal_root(
 
 
 OPERATIONS: dict[str, Entry] = {
-    **{f"arith.{n}": Entry(_float_binary(f"arith.{n}", contract=True), 1) for n in ("addf", "subf", "mulf")},
+    **{f"arith.{n}": Entry(_arithmetic(f"arith.{n}"), 1) for n in ("addf", "subf", "mulf")},
     **{
-        f"arith.{n}": Entry(_float_binary(f"arith.{n}"), 1)
+        f"arith.{n}": Entry(_one_of_both(f"arith.{n}"), 1)
         for n in ("maximumf", "minimumf", "maxnumf", "minnumf")
     },
     "arith.divf": Entry(_divide, 4),
-    "arith.remf": Entry(_float_binary("arith.remf"), FUNCTION_COST),
+    "arith.remf": Entry(_remainder, FUNCTION_COST),
     "arith.negf": Entry(_negate, 1),
     **{
         f"arith.{n}": Entry(_integer_binary(f"arith.{n}"), 1)

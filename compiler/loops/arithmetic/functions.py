@@ -255,10 +255,11 @@ def bf16_to_f32(builder: LoopBuilder, value: Value) -> Value:
     return builder.cast("arith.bitcast", shifted, vector_type("f32", value.lanes))
 
 
-def round_to_bf16(builder: LoopBuilder, value: Value) -> Value:
+def round_to_bf16(builder: LoopBuilder, value: Value, *, of_bf16: bool = False) -> Value:
     """Round f32 to bfloat16 bit patterns (i16), to nearest even.
 
-    Denormals and NaN are kept; x86's own instruction flushes.
+    Denormals and NaN are kept; x86's own instruction flushes. The sum, difference or product `of_bf16` is NaN only with
+    a payload whose lower half is zero (`CpuTarget.keeps_payloads`), so that rounding does not change the upper one.
     """
     integers = vector_type("i32", value.lanes)
     bits = builder.cast("arith.bitcast", value, integers)
@@ -267,9 +268,10 @@ def round_to_bf16(builder: LoopBuilder, value: Value) -> Value:
         "arith.andi", builder.binary("arith.shrui", bits, sixteen), builder.constant(1, integers)
     )
     bias = builder.binary("arith.addi", odd, builder.constant(0x7FFF, integers))
-    rounded = builder.binary("arith.addi", bits, bias)
-    quiet = builder.binary("arith.ori", bits, builder.constant(0x400000, integers))
-    chosen = builder.select(_compare(builder, "uno", value, value), quiet, rounded)
+    chosen = builder.binary("arith.addi", bits, bias)
+    if not of_bf16:
+        quiet = builder.binary("arith.ori", bits, builder.constant(0x400000, integers))
+        chosen = builder.select(_compare(builder, "uno", value, value), quiet, chosen)
     high = builder.binary("arith.shrui", chosen, sixteen)
     return builder.cast("arith.trunci", high, vector_type("i16", value.lanes))
 

@@ -27,6 +27,8 @@ class Mode(NamedTuple):
     """The same of unsigned lanes."""
     divides_slowly: bool = False
     """Whether vectors of f32 are best divided by a common divisor as doubles (`CpuTarget.divides_slowly`)."""
+    keeps_payloads: bool = False
+    """Whether NaN in the result of arithmetic has an operand's payload (`CpuTarget.keeps_payloads`)."""
 
     @classmethod
     def of(cls, target: CpuTarget, data: ModuleData, *, fuse_multiply_add: bool) -> Mode:
@@ -39,6 +41,7 @@ class Mode(NamedTuple):
             target.divides_signed,
             target.divides_unsigned,
             target.divides_slowly,
+            target.keeps_payloads,
         )
 
 

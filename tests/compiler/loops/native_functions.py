@@ -91,3 +91,11 @@ def loops_of(
 
     module = import_ttir(ttir_text(kernel, signature, **constexprs), promises=True)
     return lower_to_loops(module, target or host())
+
+
+def nearest_bf16(x: Array) -> Array:
+    """Rounded to nearest even by arithmetic on whole numbers, NaN made quiet: patterns."""
+    bits = x.view(np.uint32).astype(np.uint64)
+    low, high = bits & 0xFFFF, bits >> 16
+    up = (low > 0x8000) | ((low == 0x8000) & (high % 2 == 1))
+    return np.where(np.isnan(x), high | 0x40, high + up).astype(np.uint16)

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from native_functions import Array, element_function
+from native_functions import Array, element_function, nearest_bf16
 from running import KINDS, ulp_distance
 
 from triton_porting_kit.compiler import CpuTarget, codegen
@@ -77,14 +77,6 @@ def test_one_instruction_scales_and_leaves_what_vanishes(name: str) -> None:
     assembly = codegen.emit_assembly(codegen.lower_to_llvm_ir(text), target)
     assert re.search(r"vscalefps\t.*\{%k\d\} \{z\}", assembly)
     assert "vcvt" not in assembly
-
-
-def nearest_bf16(x: Array) -> Array:
-    """Rounded to nearest even by arithmetic on whole numbers, NaN made quiet: patterns."""
-    bits = x.view(np.uint32).astype(np.uint64)
-    low, high = bits & 0xFFFF, bits >> 16
-    up = (low > 0x8000) | ((low == 0x8000) & (high % 2 == 1))
-    return np.where(np.isnan(x), high | 0x40, high + up).astype(np.uint16)
 
 
 def around_steps() -> Array:
