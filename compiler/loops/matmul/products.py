@@ -21,7 +21,7 @@ from triton_porting_kit.compiler.loops.matmul.factors import Columns, Strips, co
 from triton_porting_kit.compiler.loops.matmul.gathered_columns import gathers_columns
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, blocking
 from triton_porting_kit.compiler.loops.matmul.strip_packing import fill_right
-from triton_porting_kit.compiler.loops.memory.column_prefetch import prefetch_converted
+from triton_porting_kit.compiler.loops.memory.column_prefetch import prefetch_right
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.nests import specialise, transpose_into
@@ -132,11 +132,11 @@ class Elements(VectorProduct):
         self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
     ) -> Buffer:
         tensor = converted(tensor.buffer or tensor, self.unit)
+        prefetch_right(lowering, operation, tensor)
         if gathers_columns(lowering, operation, tensor):
             place = place or lowering.scratch.allocate(tensor.shape, self.unit)
             transpose_into(lowering.builder, lowering.target, tensor, place)
             return place
-        prefetch_converted(lowering, operation, tensor)
         if place is None:
             return lowering.materialise(tensor, operation)
         fill_right(lowering, operation, place, tensor)
@@ -206,10 +206,8 @@ class Interleaved(Product):
         *batch, k, n = tensor.shape
         packed = place or lowering.scratch.allocate((*batch, k // self.count, n), self.unit)
         columns = self._read_in_columns(lowering, operation, tensor, exact)
-        kept = {}
-        if columns is None:
-            prefetch_converted(lowering, operation, tensor)
-            kept = lowering.plan(operation, tensor.shape, [tensor])
+        prefetch_right(lowering, operation, tensor)
+        kept = {} if columns is not None else lowering.plan(operation, tensor.shape, [tensor])
 
         def emit(unmasked: frozenset[object]) -> list[Value]:
             evaluation = Evaluation(builder, unmasked, kept)

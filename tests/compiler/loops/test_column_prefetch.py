@@ -7,7 +7,14 @@ import triton
 import triton.language as tl
 from prefetched import steps, text_of
 
-from triton_porting_kit.compiler.loops.memory.column_prefetch import CONVERTED_ROWS, FAR, LONGEST, ROWS
+from triton_porting_kit.compiler.loops.memory.column_prefetch import (
+    ALONG,
+    CONVERTED_ROWS,
+    FAR,
+    HALF,
+    LONGEST,
+    ROWS,
+)
 
 
 @triton.jit
@@ -30,13 +37,23 @@ def product(A, W, O, pitch, n, FORM: tl.constexpr, B: tl.constexpr):
     else:
         for start in range(0, n, 64):
             at = start + k[:, None]
-            w = tl.load(W + at + j * pitch) if FORM == "columns" else tl.load(W + at * pitch + j)
+            if FORM == "columns":
+                w = tl.load(W + at + j * pitch)
+            elif FORM == "columns of other rows":
+                w = tl.load(W + k[:, None] + (j + start) * pitch)
+            elif FORM == "turned columns":
+                w = tl.trans(tl.load(W + tl.trans(at) + tl.trans(j) * pitch))
+            elif FORM == "turned":
+                w = tl.trans(tl.load(W + (start + tl.arange(0, 64)[:, None]) * pitch + k[None, :]))
+            else:
+                w = tl.load(W + at * pitch + j)
             a = tl.load(A + i * n + start + k[None, :])
             total = tl.dot(a, w.to(tl.bfloat16), total)
     tl.store(O + i * 64 + j, total)
 
 
 WEIGHTS = {"A": "*bf16", "W": "*i8", "O": "*fp32", "pitch": "i32", "n": "i32"}
+HALVES = WEIGHTS | {"W": "*bf16"}
 
 
 @pytest.mark.parametrize(("length", "pitch"), [(64, FAR // 4), (LONGEST // 4, 4096)])
@@ -57,10 +74,19 @@ def test_rows_that_are_converted_are_fetched_ahead(target: str) -> None:
     assert any(f"{name} = arith.constant {CONVERTED_ROWS} : i64" in text for name in operands)
 
 
-@pytest.mark.parametrize("form", ["columns", "once"])
-def test_columns_and_single_tiles_are_not_fetched_ahead(form: str) -> None:
-    assert not steps(text_of(product, "sapphirerapids", WEIGHTS, FORM=form))
+@pytest.mark.parametrize("form", ["columns", "turned columns"])
+@pytest.mark.parametrize(
+    ("weights", "fetched"), [("bf16", True), ("fp16", True), ("i8", False), ("fp32", False)]
+)
+def test_columns_of_halves_are_fetched_ahead(weights: str, fetched: bool, form: str) -> None:
+    text = text_of(product, "sapphirerapids", WEIGHTS | {"W": f"*{weights}"}, FORM=form)
+    assert steps(text) == [str(ALONG // HALF)] * fetched
+
+
+@pytest.mark.parametrize("form", ["once", "turned", "columns of other rows"])
+def test_what_the_next_iteration_does_not_go_on_with_is_not_fetched_ahead(form: str) -> None:
+    assert not steps(text_of(product, "sapphirerapids", HALVES, FORM=form))
 
 
 def test_rows_that_are_not_converted_are_not_fetched_ahead() -> None:
-    assert not steps(text_of(product, "sapphirerapids", WEIGHTS | {"W": "*bf16"}, FORM="rows"))
+    assert not steps(text_of(product, "sapphirerapids", HALVES, FORM="rows"))
