@@ -208,6 +208,8 @@ class Interleaved(Product):
         columns = self._read_in_columns(lowering, operation, tensor, exact)
         prefetch_right(lowering, operation, tensor)
         kept = {} if columns is not None else lowering.plan(operation, tensor.shape, [tensor])
+        if tensor in kept:
+            exact = None  # what is kept for later uses is bf16
 
         def emit(unmasked: frozenset[object]) -> list[Value]:
             evaluation = Evaluation(builder, unmasked, kept)

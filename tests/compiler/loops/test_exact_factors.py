@@ -87,3 +87,32 @@ def test_special_numbers_come_through(kind: str, across: bool, target: str) -> N
     found = kernel(**arrays, O=np.full(K * N, 9.0, np.float32))["O"].reshape(K, N)
     np.testing.assert_array_equal(found.diagonal()[: special.size], numbers[special])
     assert not found[:, special.size :].any()
+
+
+@triton.jit
+def products_of_computed(
+    X, W, O, S, K: tl.constexpr, N: tl.constexpr, ACROSS: tl.constexpr, AGAIN: tl.constexpr
+):
+    m, k, n = tl.arange(0, K)[:, None], tl.arange(0, K), tl.arange(0, N)
+    x = tl.load(X + m * K + k[None, :])
+    w = tl.load(W + n[None, :] * K + k[:, None]) if ACROSS else tl.load(W + k[:, None] * N + n[None, :])
+    w = (tl.sqrt(w.to(tl.float32)) * tl.sqrt(w.to(tl.float32) + 1)).to(tl.int8).to(tl.bfloat16)
+    tl.store(O + m * N + n[None, :], tl.dot(x, w))
+    again = tl.dot(x, w) if AGAIN == "product" else w.to(tl.float32)
+    tl.store(S + m * N + n[None, :], again)
+
+
+@pytest.mark.parametrize("target", kinds())
+@pytest.mark.parametrize("across", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("again", ["product", "store"])
+def test_what_is_expensive_is_kept_for_later_uses(again: str, across: bool, target: str) -> None:
+    signature = {"X": "*bf16", "W": "*i8", "O": "*fp32", "S": "*fp32"}
+    kernel = Poisoned(products_of_computed, signature, kinds()[target], K=K, N=N, ACROSS=across, AGAIN=again)
+    w = np.random.default_rng(4).integers(0, 100, (K, N)).astype(np.int8)
+    x = np.eye(K, dtype=np.float32).view(np.uint32) >> 16
+    zeros = np.zeros(K * N, np.float32)
+    found = kernel(X=x.astype(np.uint16).ravel(), W=(w.T if across else w).ravel(), O=zeros, S=zeros)
+    wide = w.astype(np.float32)
+    expected = (np.sqrt(wide) * np.sqrt(wide + 1)).astype(np.int8)
+    for name in ("O", "S"):
+        np.testing.assert_array_equal(found[name].reshape(K, N), expected, err_msg=name)
