@@ -136,6 +136,36 @@ def _in_place(kind: Kind, shape: Shape) -> Work:
     return Work(source, inputs, (Result(kind, from_float64(a @ a @ b, kind), any_zero=True),))
 
 
+def _kept(kind: Kind, shape: Shape) -> Work:
+    """Weights that are computed from bytes, multiplied, and stored afterwards. What is stored is wrong if a backend
+    multiplies them in another form than the one that it keeps.
+
+    The square root of w (w + 1) is less than a half above w, so the weights are the bytes, and sums are exact.
+    """
+    m, n, k = shape.extents
+    random = np.random.default_rng(11)
+    a, w = random.integers(-2, 3, (m, k)), random.integers(0, 100, (k, n))
+    turned = bool(shape.params["turn"])
+    accumulator = KINDS["fp64" if kind.name == "fp64" else "fp32"]
+    stored = np.ascontiguousarray(w.T if turned else w).astype(np.int8)
+    place = f"columns * {k} + depth" if turned else f"depth * {n} + columns"
+    source = (
+        f"def kernel_dot(A, B, O, W):\n    rows, columns = tl.arange(0, {m})[:, None], tl.arange(0, {n})[None, :]\n"
+        f"    depth = tl.arange(0, {k})[:, None]\n"
+        f"    a = tl.load(A + rows * {k} + tl.arange(0, {k})[None, :])\n"
+        f"    wide = tl.load(B + {place}).to(tl.float32)\n"
+        f"    w = (tl.sqrt(wide) * tl.sqrt(wide + 1)).to(tl.int8).to({kind.language})\n"
+        f"    tl.store(O + rows * {n} + columns, tl.dot(a, w, out_dtype={accumulator.language}))\n"
+        f"    tl.store(W + depth * {n} + columns, w)\n"
+    )
+    products = Result(accumulator, from_float64((a @ w).astype(np.float64), accumulator), any_zero=True)
+    return Work(
+        source,
+        ((from_float64(a.astype(np.float64), kind), kind), (stored, KINDS["i8"])),
+        (products, Result(kind, from_float64(w.astype(np.float64), kind))),
+    )
+
+
 def _special(kind: Kind, shape: Shape, accumulator: Kind) -> Work:
     """Rows of infinities, NaN and zeros of both signs, times positive powers of two. Every finite sum is exact."""
     m, n, k = shape.extents
@@ -215,6 +245,13 @@ PRECISIONS = tuple(_shape(16, 32, 64, f"_{p}", precision=p) for p in ("ieee", "t
 PRECISE = tuple(_shape(*p, "_ieee", precision="ieee") for p in PRODUCTS)
 
 
+KEPT = (
+    _shape(16, 32, 64),
+    _shape(32, 64, 128, "_turned", turn="b"),
+)
+"""Weights in rows and in columns."""
+
+
 OVER_ITSELF = (_shape(64, 32, 64, loop=16), _shape(128, 16, 128, loop=32))
 
 
@@ -231,6 +268,7 @@ OPS: tuple[Op, ...] = (
     _dot("dot_loop", "acc = tl.dot(a, b, acc)", TYPES, LOOPED),
     _dot("dot_special", "tl.dot(a, b, acc)", FLOAT, SPECIAL),
     Op("dot_in_place", SECTION, "store(B, tl.dot(a, load(B)))", _in_place, ("fp16", "bf16", "fp32", "fp64"), OVER_ITSELF, tolerance=WITHIN),
+    Op("dot_kept", SECTION, "tl.dot(a, w); tl.store(W, w)", _kept, ("fp16", "bf16", "fp32", "fp64"), KEPT, tolerance=WITHIN),
     _dot("dot_turned", "tl.dot(tl.trans(a), tl.trans(b))", TYPES, TURNED),
     _dot("dot_batched", "tl.dot(a, b) of rank 3", TYPES, BATCHED),
     _dot("dot_fp16", "tl.dot(a, b, out_dtype=tl.float16)", ("fp16", *FP8),
