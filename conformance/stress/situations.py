@@ -5,7 +5,8 @@
 - Rows whose indices wrap around, broadcast to a tile.
 - One element loaded by many lanes.
 - Matrix products accumulated in loops, also in nested ones: compilers may keep the operands from one program of the
-  grid to the next, read them where they lie in later iterations, and store the sums early.
+  grid to the next, read them where they lie in later iterations, and store the sums early. Some right operands are
+  computed from bytes: compilers may multiply them in another form than the one that they keep for later uses.
 """
 
 from __future__ import annotations
@@ -189,26 +190,31 @@ def pinned(builder: Addresses) -> None:
 def products(builder: Addresses) -> None:
     """A loop that accumulates matrix products and may also add up an operand; the sums are then used and stored.
 
-    A loop around it may move one of the operands instead.
+    A loop around it may move one of the operands instead. The right operand may be remainders of bytes.
     """
     draws = builder.draws
     kind = draws.choose([k for k in ("fp32", "fp32", *ACCUMULATORS) if k in builder.vocabulary])
+    seed = builder.program.seed  # and not another draw, which would change the programs of all seeds
+    computed = seed % 5 == 2 and {"i8", "i32", "bf16"} <= set(builder.vocabulary)
+    kind = "bf16" if computed else kind
     sums = ACCUMULATORS[kind]
     if sums not in builder.vocabulary:
         return
-    k = 32 if kind == "i8" else 16
+    k = 32 if kind == "i8" or computed else 16
     # Triton turns a loop of one iteration into straight-line code and adds later addends first: other roundings.
     m, n, iterations = draws.choose((16, 16, 32)), draws.choose((16, 16, 32)), draws.between(2, 4)
-    seed = builder.program.seed  # and not another draw, which would change the programs of all seeds
     around = 2 + seed % 2 if seed % 5 < 2 else 1
     moves = iterations * around
     apart = draws.choose((1, 2, 2)) if n * k * moves * 2 <= 4096 else 1
     gap = draws.choose((0, 0, 4)) if n * k * moves * 2 < 3000 else 0
     places = [_matrix(builder, m, k, k * moves, 1), _matrix(builder, k, n, (n + gap) * apart, apart)]
     flavour = "whole" if kind in ("fp16", "bf16") else "small"
+    divisor = None
+    if computed:
+        divisor = builder.let("argument", kind="i32", value=draws.choose((7, 10, 37)))
     starts = []
-    for place in places:
-        region = builder.shared.region(kind, flavour, draws.below(1 << 30))
+    for place, of in zip(places, (kind, kind if divisor is None else "i8"), strict=True):
+        region = builder.shared.region(of, flavour if of == kind else "small", draws.below(1 << 30))
         starts.append(None if place is None else builder.address(place, region))
     total = builder.let("tl.full", kind=sums, shape=(m, n), value=0)
     left, right = starts
@@ -216,7 +222,7 @@ def products(builder: Addresses) -> None:
         return
     seen = builder.let("tl.full", kind=kind, shape=(k, n), value=0) if draws.chance(0.6) else None
     steps = {left: k, right: k * (n + gap) * apart}
-    found = _summed(builder, steps, total, seen, (iterations, around))
+    found = _summed(builder, steps, total, seen, (iterations, around), divisor)
     if not found:
         return
     _finished(builder, found[total])
@@ -225,12 +231,17 @@ def products(builder: Addresses) -> None:
 
 
 def _summed(
-    builder: Addresses, steps: Mapping[int, int], total: int, seen: int | None, counts: tuple[int, int]
+    builder: Addresses,
+    steps: Mapping[int, int],
+    total: int,
+    seen: int | None,
+    counts: tuple[int, int],
+    divisor: int | None,
 ) -> dict[int, int]:
     """The loops of `products`: what the carried values are after them, or none if they are ill-conditioned.
 
     `steps` are the pointers to both factors, and how far an iteration moves each. `counts`: the iterations of the inner
-    and of the outer loop; without one, 1.
+    and of the outer loop; without one, 1. With a `divisor`, the right factor is made of bytes, divided by it.
     """
     draws, (iterations, around) = builder.draws, counts
     left, right = steps
@@ -247,6 +258,12 @@ def _summed(
             factors.append(builder.shared.value())
             if not inner.add(Fetch(factors[-1], at[start] if start in at else fixed[start])):
                 return {start: None}
+        if divisor is not None:
+            kind_name = inner.types[factors[0]].kind_name
+            rest = _remainders(inner, factors[1], divisor, kind_name)
+            if rest is None:
+                return {right: None}
+            factors[1] = rest
         after = {total: inner.let("tl.dot", *factors, at[total])}
         if seen is not None:
             after[seen] = inner.let("+", at[seen], factors[1])
@@ -266,6 +283,14 @@ def _summed(
     if around > 1:
         return _loop(builder, styles[1], around, same, repeated)
     return _loop(builder, styles[0], iterations, same, lambda inner, params: multiplied(inner, params, {}))
+
+
+def _remainders(builder: Addresses, value: int, divisor: int, kind: str) -> int | None:
+    """The remainders of bytes by a run-time divisor, which takes many instructions, as exact numbers of a kind."""
+    wide = builder.let("cast", value, to="i32")
+    rest = None if wide is None else builder.let("plain %", wide, divisor)
+    small = None if rest is None else builder.let("cast", rest, to="i8")
+    return None if small is None else builder.let("cast", small, to=kind)
 
 
 def _loop(
