@@ -258,8 +258,8 @@ def bf16_to_f32(builder: LoopBuilder, value: Value) -> Value:
 def round_to_bf16(builder: LoopBuilder, value: Value, *, of_bf16: bool = False) -> Value:
     """Round f32 to bfloat16 bit patterns (i16), to nearest even.
 
-    Denormals and NaN are kept; x86's own instruction flushes. The sum, difference or product `of_bf16` is NaN only with
-    a payload whose lower half is zero (`CpuTarget.keeps_payloads`), so that rounding does not change the upper one.
+    Denormals and NaN are kept; x86's own instruction flushes. `of_bf16`: the value is a sum, difference or product of
+    bf16 where `CpuTarget.keeps_payloads`. NaN then has a lower half of zeros, which rounding cannot carry from.
     """
     integers = vector_type("i32", value.lanes)
     bits = builder.cast("arith.bitcast", value, integers)

@@ -209,7 +209,7 @@ class Interleaved(Product):
         prefetch_right(lowering, operation, tensor)
         kept = {} if columns is not None else lowering.plan(operation, tensor.shape, [tensor])
         if tensor in kept:
-            exact = None  # what is kept for later uses is bf16
+            exact = None  # later uses read it as bf16, so it is evaluated and kept as that
 
         def emit(unmasked: frozenset[object]) -> list[Value]:
             evaluation = Evaluation(builder, unmasked, kept)

@@ -4,16 +4,16 @@ A loop that walks down some columns of a matrix reads a piece of each row. Hardw
 at page ends, and every row may begin on another page. The rows of the loop's next tile continue those of this one, so
 each piece prefetches the one `ROWS` rows below it. At the end of the columns, the prefetched lines go unused.
 
-A right operand whose columns lie in memory, as the weights of a linear layer, is read a piece of each column at a time:
-more streams than the hardware follows. Each piece of 16-bit numbers prefetches the one `ALONG` bytes further on. On a
-Xeon with AMX, a product by such weights takes 0.85 to 0.95 of the time, and with AVX2 0.8 if they are not in L2. Others
-take 0.9 to 0.97 if they are not in L2, but up to 1.1 if they are in L3, since their products or conversions have no
-time for the prefetches.
+A right operand whose columns lie in memory, as the weights of a linear layer, is read a piece of each column at a time.
+These are more streams than the hardware follows, so each piece of 16-bit numbers prefetches the one `ALONG` bytes
+further on. A product by such weights takes 0.85 to 0.95 of the time on a Xeon with AMX. With AVX2 it takes 0.8, if the
+weights are not in L2. Numbers of 8 and 32 bits are left alone: prefetches make their products up to a tenth faster if
+they come from memory, and as much slower if they are in L3.
 
-A right operand of 8-bit numbers in rows, which are converted while they are packed, prefetches wherever its rows are:
-so many instructions convert a row that the core does not come to the next row's loads in time. Weights in rows of 4 KiB
-take 0.82 to 0.96 of the time by that on a Xeon with AMX, and with AVX2 0.84 to 0.92, those of E4M3 0.5 to 0.6. Rows of
-bf16, and of bytes that are not converted, gain nothing.
+A right operand of 8-bit numbers in rows is converted while it is packed, and prefetches wherever its rows are. A row
+takes so many instructions that the core issues the loads of the next rows too late. Weights in rows of 4 KiB take 0.82
+to 0.96 of the time on a Xeon with AMX. With AVX2 they take 0.84 to 0.92, and those of E4M3 0.5 to 0.6. Rows of bf16,
+and of bytes that are not converted, gain nothing.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def prefetch_right(lowering: Lowering, operation: Operation, tensor: Tensor) -> 
 
 
 def _walks_along(lowering: Lowering, load: Load) -> bool:
-    """Whether a loop goes on where each piece of contiguous 16-bit numbers ends that it loads."""
+    """Whether each iteration of a loop loads the 16-bit numbers that follow those of the last one in memory."""
     op = None if load.definition is None else LoadOp.dyn_cast(load.definition.owner)
     if op is None or types.byte_size(load.element) != HALF:
         return False

@@ -137,8 +137,8 @@ def _in_place(kind: Kind, shape: Shape) -> Work:
 
 
 def _kept(kind: Kind, shape: Shape) -> Work:
-    """Weights that are computed from bytes, multiplied, and stored afterwards. What is stored is wrong if a backend
-    multiplies them in another form than the one that it keeps.
+    """Weights that are computed from bytes, multiplied, and then stored. A backend may multiply them in one form and keep
+    them in another; if it fills only the first, it stores garbage.
 
     The square root of w (w + 1) is less than a half above w, so the weights are the bytes, and sums are exact.
     """
