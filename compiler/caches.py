@@ -8,6 +8,9 @@ from pathlib import Path
 
 from triton_porting_kit.errors import OptionError
 
+MOST_WRITTEN = 32 << 20
+"""Most bytes that a launch writes through the caches. An L3 of more than twice as much is shared with others."""
+
 _FORM = "give cpu_caches or TPK_CPU_CACHES as L1,L2[,L3[/CPUS that share it]], such as 48K,1M,32M/8"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SIZE = re.compile(r"(\d+)([KMG]?)")
@@ -56,6 +59,15 @@ class Caches:
         Panels that do not stay in L2 are prefetched, which costs less than packing them again.
         """
         return self.l2
+
+    @property
+    def non_temporal_bytes(self) -> int:
+        """The least bytes written by a launch that uses non-temporal stores: half of L3; the other half is for reads.
+
+        On Zen 4 with 32 MiB of L3, an RMS norm that writes 16 MiB takes 0.57 of the time with one thread, and 0.69 with
+        two. Together with a sum over its result, it takes 0.76 and 0.96; if it writes 8 MiB, 1.0 and 1.48.
+        """
+        return min(self.l3 // 2 or MOST_WRITTEN, MOST_WRITTEN)
 
     def __str__(self) -> str:
         """As `Caches.parse` reads it: ``48K,1M,32M/8``."""

@@ -42,6 +42,7 @@ from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
 from triton_porting_kit.compiler.loops.tiles.graph import buffers_of, cost, kept_instead, reads_memory, unread
 from triton_porting_kit.compiler.loops.tiles.nests import changes_where, emit_tile, is_run, transpose_into
+from triton_porting_kit.compiler.loops.tiles.peeling import Streams
 from triton_porting_kit.compiler.loops.tiles.run_width import run_width
 from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
 from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, closure
@@ -295,7 +296,7 @@ class Lowering:
         lanes: int | None = None,
         anywhere: bool = False,
         everywhere: bool = False,
-        streamed: Callable[[Point, Value], Value] | None = None,
+        streams: Streams | None = None,
         scalars: bool = False,
         wanted: Tensor | None = None,
     ) -> None:
@@ -303,9 +304,8 @@ class Lowering:
 
         `written`: accesses that `body` stores to. Common bounds restrict the loops, unless `everywhere`. `anywhere`:
         the body only passes its point to tensors, which may be indexed with joined dimensions (see `Tensor.joins`).
-        `streamed`: a condition for the row of the tile from a point to an index, whether its stores are non-temporal.
-        `scalars`: the body has use for scalars only, where all elements of a chunk are equal. `wanted`: a mask; where
-        it is not set, `body` need not be called.
+        `streams`: stores that may be non-temporal. `scalars`: the body has use for scalars only, where all elements of
+        a chunk are equal. `wanted`: a mask; where it is not set, `body` need not be called.
         """
         inputs = list(inputs)
         kept = self.plan(operation, shape, inputs)
@@ -320,7 +320,7 @@ class Lowering:
             lanes=lanes,
             anywhere=anywhere,
             everywhere=everywhere,
-            streamed=streamed,
+            streams=streams,
             scalars=scalars,
             wanted=wanted,
         )

@@ -74,14 +74,14 @@ def store(lowering: Lowering, operation: Operation) -> None:
 
     def one_by_one() -> None:
         for one in writes:
-            _emit(lowering, [one], {})
+            _emit(lowering, [one], {}, rare=True)
 
     def in_order() -> list[Value]:
         store_in_order(
             lowering,
             writes,
             [*inputs_of(writes), *targets],
-            lambda: _emit(lowering, writes, targets),
+            lambda rare: _emit(lowering, writes, targets, rare=rare),
             one_by_one,
         )
         return []
@@ -113,8 +113,10 @@ def _store_ordered(lowering: Lowering, write: Write) -> None:
     ordered.store(lowering, write.operation, write.value, write.inputs, target.pointer, wanted)
 
 
-def _emit(lowering: Lowering, writes: Sequence[Write], targets: Mapping[Tensor, Buffer]) -> None:
-    """Emit one loop for `writes`, and for the loop-carried values of `targets`."""
+def _emit(
+    lowering: Lowering, writes: Sequence[Write], targets: Mapping[Tensor, Buffer], *, rare: bool
+) -> None:
+    """Emit one loop for `writes`, and for the loop-carried values of `targets`. `rare`: it seldom runs."""
     operation, shape, inputs = writes[0].operation, writes[0].shape, [*inputs_of(writes), *targets]
     accesses = [write.access for write in writes if write.access is not None]
     structured = len(accesses) == len(writes)
@@ -130,22 +132,10 @@ def _emit(lowering: Lowering, writes: Sequence[Write], targets: Mapping[Tensor, 
         for buffer, carried in zip(targets.values(), following, strict=True):
             buffer.write(lowering.builder, point, carried)
 
-    def past_the_caches(point: Point, stop: Value) -> Value:
-        condition = lowering.builder.constant(1, "i1")
-        for access in accesses:
-            found = non_temporal.condition(lowering, access, point, stop)
-            condition = lowering.builder.logical_and(condition, found)
-        return condition
-
+    streams = None
     # What was not stored early is a tile at an edge, one of few.
-    streams = (
-        structured
-        and operation not in lowering.part(EarlyStores)
-        and all(
-            non_temporal.suits(lowering, operation, access, [write.value, *inputs])
-            for access, write in zip(accesses, writes, strict=True)
-        )
-    )
+    if structured and not rare and operation not in lowering.part(EarlyStores):
+        streams = non_temporal.streams(lowering, operation, writes, inputs)
     lowering.tile(
         operation,
         shape,
@@ -153,7 +143,7 @@ def _emit(lowering: Lowering, writes: Sequence[Write], targets: Mapping[Tensor, 
         body,
         written=accesses if structured else [],
         everywhere=bool(targets),
-        streamed=past_the_caches if streams else None,
+        streams=streams,
     )
 
 

@@ -21,21 +21,26 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Block, Operation, walk
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.memory.writes import Write
 from triton_porting_kit.compiler.loops.state import WRITES
 from triton_porting_kit.compiler.loops.tiles.access import Access, Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import cost
+from triton_porting_kit.compiler.loops.tiles.peeling import Streams
 from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Point, Tensor, closure
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis
-
-NON_TEMPORAL_BYTES = 1 << 25
-"""The least bytes written by a launch that uses non-temporal stores: the size of a large last-level cache."""
 
 PAGE = 4096
 """Bytes of a page. Only rows that are at least as long end on a page that the row before them has not mapped."""
 
 MAPPING_CYCLES = 1500
 """The least cycles, of the counter of RDTSC, that it takes to map a page. Reading a line from memory takes some 300."""
+
+MOST_COST = 128
+"""Most operations for an element of what is stored past the caches. One of SwiGLU's gradients takes 54."""
+
+LEAST_ELEMENTS = 512
+"""Least elements of a row of values that take some computation. Shorter ones are stored beside larger tiles."""
 
 ROWS_PER_LOOK = 16
 """How many rows one look at a page counts for: it takes about a tenth of the time of a row."""
@@ -66,11 +71,34 @@ def allowed(lowering: Lowering, body: Block) -> bool:
     )
 
 
-def suits(lowering: Lowering, operation: Operation, access: Access, inputs: Sequence[Tensor]) -> bool:
-    """Whether a store writes whole vectors, once per program, to memory that it does not read.
+def streams(
+    lowering: Lowering, operation: Operation, writes: Sequence[Write], inputs: Sequence[Tensor]
+) -> Streams | None:
+    """Which of `writes`, all in one loop that evaluates `inputs`, may be non-temporal: all or, as None, none.
 
-    The value must also be cheap to compute: otherwise memory is not the bottleneck, and the code would be duplicated.
+    If values take some computation, each store branches; the loop would be duplicated else. More computation than
+    `MOST_COST` takes longer than memory does.
     """
+    accesses = [write.access for write in writes if write.access is not None]
+    shape, costs = writes[0].shape, [cost(write.value, {}) for write in writes]
+    dear = max(costs) >= EXPENSIVE
+    if dear and (max(costs) > MOST_COST or len(shape) != 1 or shape[0] < LEAST_ELEMENTS):
+        return None
+    if not all(_suits(lowering, operation, access, inputs) for access in accesses):
+        return None
+
+    def condition(point: Point, stop: Value) -> Value:
+        condition = lowering.builder.constant(1, "i1")
+        for access in accesses:
+            found = _condition(lowering, access, point, stop)
+            condition = lowering.builder.logical_and(condition, found)
+        return condition
+
+    return Streams(frozenset(accesses), condition, dear)
+
+
+def _suits(lowering: Lowering, operation: Operation, access: Access, inputs: Sequence[Tensor]) -> bool:
+    """Whether a store writes whole vectors, once per program, to memory that it does not read."""
     axis = innermost_axis(access.shape)
     if not lowering.part(NonTemporal).allowed or operation.block.parent is not None or axis < 0:
         return False
@@ -83,11 +111,10 @@ def suits(lowering: Lowering, operation: Operation, access: Access, inputs: Sequ
         and access.mask is None
         and not access.wraps
         and not in_place
-        and cost(inputs[0], {}) < EXPENSIVE
     )
 
 
-def condition(lowering: Lowering, access: Access, point: Point, stop: Value) -> Value:
+def _condition(lowering: Lowering, access: Access, point: Point, stop: Value) -> Value:
     """i1: the launch writes enough bytes, the vector at `point` is aligned, and the page of the last element is mapped.
 
     The condition is for a loop that writes the elements from `point` to the index `stop`, which may be none.
@@ -98,7 +125,7 @@ def condition(lowering: Lowering, access: Access, point: Point, stop: Value) -> 
     programs = builder.i64(1)
     for count in lowering.grid.counts:
         programs = builder.mul(programs, builder.cast("arith.extui", count, "i64"))
-    least = -(-NON_TEMPORAL_BYTES // (math.prod(access.shape) * size))
+    least = -(-lowering.target.caches.non_temporal_bytes // (math.prod(access.shape) * size))
     large = builder.compare("sge", programs, builder.i64(least))
     place = access.pointer(Evaluation(builder, frozenset(), {}), point)
     address = builder.cast("llvm.ptrtoint", place, "i64")

@@ -30,19 +30,20 @@ def store_in_order(
     lowering: Lowering,
     writes: Sequence[Write],
     inputs: Sequence[Tensor],
-    emit: Callable[[], None],
+    emit: Callable[[bool], None],
     emit_apart: Callable[[], None],
 ) -> None:
     """Call `emit`, which lowers `writes` in one loop that evaluates `inputs`, after the reads that it would overwrite.
 
-    `emit_apart` lowers them one after another. It is called for the case that two of them write to one array.
+    It is told whether this is for reads that may overlap the writes, which is rare. `emit_apart` lowers these one after
+    another. It is called for the case that two of them write to one array.
     """
     builder, operation = lowering.builder, writes[0].operation
     apart = _apart(lowering, writes, inputs)
     meeting = _meeting(lowering, writes)
     pairs = dict.fromkeys([*meeting, *(pair for found in apart.values() for pair in found)])
     if not pairs:
-        emit()
+        emit(False)
         return
     # What later operations need must not be computed in only one of the two branches.
     for tensor, buffer in lowering.plan(operation, writes[0].shape, inputs).items():
@@ -64,13 +65,13 @@ def store_in_order(
         if meeting:
             emit_apart()
         else:
-            emit()
+            emit(True)
         lowering.scratch.stack.release(mark)
         return []
 
     def plain() -> list[Value]:
         mark = lowering.scratch.stack.mark
-        emit()
+        emit(False)
         lowering.scratch.stack.release(mark)
         return []
 

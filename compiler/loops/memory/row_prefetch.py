@@ -15,6 +15,7 @@ it prefetches none to read: memory is busy then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
@@ -102,12 +103,20 @@ def _reduces(operation: Operation, shape: tuple[int, ...]) -> bool:
 def prefetch(evaluation: Evaluation, point: Point, rows: Iterable[Row]) -> None:
     """Prefetch what comes next at `point`, for rows that are in bounds here and not written past the caches."""
     builder = evaluation.builder
+
+    def emit(row: Row) -> list[Value]:
+        start = row.access.pointer(evaluation, point)
+        place = builder.address(start, [row.step], types.storage(row.access.element))
+        lane_memory.prefetch(builder, place, lane_memory.L1, writes=row.writes)
+        return []
+
     for row in rows:
-        access = row.access
-        if (access.is_plain or access in evaluation.unmasked) and access not in evaluation.streamed:
-            start = access.pointer(evaluation, point)
-            place = builder.address(start, [row.step], types.storage(access.element))
-            lane_memory.prefetch(builder, place, lane_memory.L1, writes=row.writes)
+        if not row.access.is_plain and row.access not in evaluation.unmasked:
+            continue
+        if row.access not in evaluation.streamed:
+            emit(row)
+        elif evaluation.past is not None:
+            builder.if_else(evaluation.past, list[Value], partial(emit, row))
 
 
 def _is_row(access: Access) -> bool:

@@ -253,7 +253,20 @@ class Access:
             pointers = lane_memory.pointers_at(builder, pointer, offsets, types.storage(self.element))
             lane_memory.scatter(builder, pointers, value, mask)
         else:
-            lane_memory.write(builder, pointer, value, mask, streamed=self in evaluation.streamed)
+            self._write_lanes(evaluation, pointer, value, mask)
+
+    def _write_lanes(self, evaluation: Evaluation, pointer: Value, value: Value, mask: Value | None) -> None:
+        """Store consecutive elements, past the caches if the evaluation says so."""
+        builder, streamed, past = evaluation.builder, self in evaluation.streamed, evaluation.past
+
+        def store(streamed: bool) -> list[Value]:
+            lane_memory.write(builder, pointer, value, mask, streamed=streamed)
+            return []
+
+        if streamed and past is not None:
+            builder.if_else(past, lambda: store(True), lambda: store(False))
+        else:
+            store(streamed)
 
 
 def _divisor(builder: LoopBuilder, size: Value) -> Value:

@@ -25,8 +25,8 @@ class Evaluation:
 
     `floor` is the level of the consumer: memory reads must not be placed above it. `unmasked` holds the accesses that
     are known to be in bounds here. A tensor in `kept` is also written to its buffer when it is evaluated at the loop's
-    own point. Stores to accesses in `streamed` are non-temporal. `split` is an i1 and the accesses that are in bounds
-    where it is true; `boxes` then holds the lane masks of accesses, by their bounds.
+    own point. Stores to accesses in `streamed` are non-temporal if the i1 `past` is true or None. `split` is an i1 and
+    the accesses that are in bounds where it is true; `boxes` then holds the lane masks of accesses, by their bounds.
     """
 
     def __init__(
@@ -36,12 +36,14 @@ class Evaluation:
         kept: dict[Tensor, Buffer],
         streamed: frozenset[object] = frozenset(),
         split: tuple[Value, frozenset[object]] | None = None,
+        past: Value | None = None,
     ) -> None:
         self.builder = builder
         self.floor = builder.level
         self.unmasked = unmasked
         self.streamed = streamed
         self.split = split
+        self.past = past
         self.boxes: dict[object, Value] = {}
         self.zero = builder.i64(0)
         self._kept = kept
@@ -169,7 +171,7 @@ class Evaluation:
         whole, inside = self.split
 
         def within() -> list[Value]:
-            return emit(Evaluation(builder, inside, {}), point)
+            return emit(Evaluation(builder, inside, {}, self.streamed, past=self.past), point)
 
         def beyond() -> list[Value]:
             # Otherwise the masks would be computed before both branches.

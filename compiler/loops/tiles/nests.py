@@ -12,7 +12,7 @@ from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import reads_memory
-from triton_porting_kit.compiler.loops.tiles.peeling import PeeledLoop, tile_in_parts
+from triton_porting_kit.compiler.loops.tiles.peeling import PeeledLoop, Streams, tile_in_parts
 from triton_porting_kit.compiler.loops.tiles.run_width import run_width
 from triton_porting_kit.compiler.loops.tiles.tensors import (
     Buffer,
@@ -43,7 +43,7 @@ def emit_tile(
     lanes: int | None,
     anywhere: bool,
     everywhere: bool,
-    streamed: Callable[[Point, Value], Value] | None,
+    streams: Streams | None,
     scalars: bool,
     wanted: Tensor | None,
 ) -> None:
@@ -52,8 +52,9 @@ def emit_tile(
         shape = joined_shape(shape, joining(inputs))
 
     width = target.lanes if lanes is None else lanes
-    if lanes is None and streamed is None:
+    if lanes is None and (streams is None or streams.dear):
         width = run_width(builder, shape, inputs, width, scalars=scalars)
+        streams = streams if width == target.lanes else None
     bounds = None
     boxes = {access.box for access in written}
     if len(boxes) == 1 and written[0].low and not kept and not everywhere:
@@ -63,11 +64,10 @@ def emit_tile(
     span = PeeledLoop(builder, inputs, shape, axis, written=written, bounds=bounds)
     if wanted is not None and not kept and (end := span.end_of(wanted)) is not None:
         bounds = {axis: (builder.i64(0), end)}
-    stream = None if streamed is None else (frozenset(written), streamed)
-    if axis >= 0 and shape[axis] > step and (span.is_split or stream is not None):
+    if axis >= 0 and shape[axis] > step and (span.is_split or streams is not None):
         builder.forget_reads()
         masks_gathers = target.masks_gathers
-        tile_in_parts(builder, shape, width, body, span, bounds, kept, stream, masks_gathers=masks_gathers)
+        tile_in_parts(builder, shape, width, body, span, bounds, kept, streams, masks_gathers=masks_gathers)
         builder.forget_reads()
     else:
 

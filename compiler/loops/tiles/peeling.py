@@ -8,6 +8,7 @@ a single repeated value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value
@@ -292,6 +293,19 @@ class PeeledLoop:
         return False
 
 
+@dataclass(frozen=True)
+class Streams:
+    """Stores to `targets` past the caches, for rows of a tile where a condition says so at run time.
+
+    `condition` takes the first point of the row, and the index along the lanes where it ends, and gives an i1. `dear`:
+    the values take so much computation that a branch for each store costs little.
+    """
+
+    targets: frozenset[Access]
+    condition: Callable[[Point, Value], Value]
+    dear: bool
+
+
 def tile_in_parts(
     builder: LoopBuilder,
     shape: Sequence[int],
@@ -300,18 +314,20 @@ def tile_in_parts(
     span: PeeledLoop,
     bounds: dict[int, tuple[Value, Value]] | None,
     kept: dict[Tensor, Buffer],
-    streamed: tuple[frozenset[Access], Callable[[Point, Value], Value]] | None = None,
+    streams: Streams | None = None,
     *,
     masks_gathers: bool = False,
 ) -> None:
     """Emit loops over a tile. Along the lanes, chunks wholly in bounds come first and have no masks; the others follow.
 
     Both parts are one loop if `PeeledLoop.is_shared`, which takes `masks_gathers`. `span` is the peeled loop along the
-    lanes' dimension. `bounds` and `lanes` are as in `tile_loop`, `kept` as in `Evaluation`. `streamed` are the accesses
-    that are stored to, and a condition for the row from a point to an index: whether its stores are non-temporal.
+    lanes' dimension. `bounds` and `lanes` are as in `tile_loop`, `kept` as in `Evaluation`. Stores past the
+    caches of cheap values have a loop of their own; others are branches in the loop.
     """
     axis = innermost_axis(shape)
     masked = Evaluation(builder, frozenset(), kept)
+    targets = frozenset[Access]() if streams is None else streams.targets
+    branches = streams is None or streams.dear
 
     def line(point: Point, first: Value, last: Value) -> None:
         points = shape[axis] // point.width
@@ -324,22 +340,25 @@ def tile_in_parts(
                 body(evaluation, point.moved(axis, region.induction))
             return []
 
-        def plain(targets: frozenset[Access] = frozenset()) -> list[Value]:
-            return chunks(Evaluation(builder, span.unmasked, kept, targets), builder.i64(0), whole)
+        def plain(past: Value | None, targets: frozenset[Access] = frozenset()) -> list[Value]:
+            evaluation = Evaluation(builder, span.unmasked, kept, targets, past=past)
+            return chunks(evaluation, builder.i64(0), whole)
 
         def unmasked() -> list[Value]:
-            if streamed is None:
-                return plain()
-            targets, wanted = streamed
-            return builder.if_else(wanted(point, whole), lambda: plain(targets), plain)
+            if branches:
+                return plain(past, targets)
+            assert past is not None
+            return builder.if_else(past, lambda: plain(None, targets), lambda: plain(None))
 
         whole = span.whole(point, point.width)
-        asks = streamed is None and point.axis == axis and whole.constant is None
+        past = None if streams is None else streams.condition(point, whole)
+        asks = branches and point.axis == axis and whole.constant is None
         if asks and span.is_shared(masks_gathers=masks_gathers):
             with builder.loop(first, last, builder.i64(point.width), points=points) as region:
                 here = point.moved(axis, region.induction)
                 inside = builder.compare("slt", region.induction, whole)
-                evaluation = Evaluation(builder, frozenset(), kept, split=(inside, span.unmasked))
+                split = inside, span.unmasked
+                evaluation = Evaluation(builder, frozenset(), kept, targets, split, past)
                 span.settle(evaluation, here)
                 body(evaluation, here)
             return

@@ -45,9 +45,38 @@ def around_the_end(X, O, n, B: tl.constexpr):
 
 
 @triton.jit
-def dear(X, O, n, B: tl.constexpr):
+def dear(X, O, n, B: tl.constexpr, OPERATIONS: tl.constexpr = 12):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    x = tl.load(X + i, mask=i < n)
+    highest = x
+    for down in tl.static_range(1, OPERATIONS):
+        highest = tl.maximum(highest, x - down)
+    tl.store(O + i, highest * 2, mask=i < n)
+
+
+@pytest.mark.parametrize("operations", [12, 40])
+def test_dear_values_have_one_loop(operations: int) -> None:
+    """It branches to either store. Of the longer one, elements out of bounds are in the same loop, too."""
+    target = CpuTarget.named("sapphirerapids")
+    text = loops_of(dear, SIGNATURE, target, B=512, OPERATIONS=operations).text
+    assert text.count("nontemporal") == text.count(FENCE) == 1
+    masked = 2 if operations == 12 else 1
+    assert text.count("arith.maxnumf") == masked * (operations - 1)
+
+
+@triton.jit
+def short_and_dear(X, O, n, B: tl.constexpr):
     i = tl.arange(0, B)
-    tl.store(O + i, tl.exp(tl.load(X + i)))
+    tl.store(O + i, tl.sin(tl.load(X + i)) * tl.exp(tl.load(X + i)))
+
+
+@triton.jit
+def a_long_computation(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, 4 * B)
+    x = tl.load(X + i)
+    for _ in tl.static_range(24):
+        x = tl.sin(x)
+    tl.store(O + i, x)
 
 
 @triton.jit
@@ -65,7 +94,8 @@ def wide(X, O, n, B: tl.constexpr):
         sample_loops.strided,
         under_a_mask,
         around_the_end,
-        dear,
+        short_and_dear,
+        a_long_computation,
         wide,
     ],
     ids=lambda kernel: kernel.__name__,
@@ -81,7 +111,7 @@ def test_only_x86_streams() -> None:
 
 
 @triton.jit
-def doubled_streaming(X, O, n, B: tl.constexpr):
+def doubled(X, O, n, B: tl.constexpr, OPERATIONS: tl.constexpr = 1):
     i = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(O + i, tl.load(X + i, mask=i < n) * 2, mask=i < n)
 
@@ -93,6 +123,25 @@ def test_rows_of_a_page_are_looked_at() -> None:
     assert text_of(sample_loops.chain, target, 1024).count("rdtsc") == 2
 
 
+@triton.jit
+def scaled_row(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.exp(tl.load(X + tl.program_id(0) * n + i, mask=i < n, other=0.0))
+    y = x / tl.sum(x)
+    for _ in tl.static_range(8):
+        y = tl.maximum(y * x, 1.0)
+    tl.store(O + tl.program_id(0) * n + i, y, mask=i < n)
+
+
+def test_what_is_stored_past_the_caches_is_not_prefetched() -> None:
+    """The row that the next program writes is prefetched for writing only in the branch of the ordinary store."""
+    lines = text_of(scaled_row, CpuTarget.named("sapphirerapids"), 1024).splitlines()
+    (streamed,) = (number for number, line in enumerate(lines) if "nontemporal" in line)
+    first = next(number for number, line in enumerate(lines) if "rw = 1" in line)
+    assert any("else" in line for line in lines[streamed:first])
+
+
+@pytest.mark.parametrize(("kernel", "operations"), [(doubled, 1), (dear, 12), (dear, 40)])
 @pytest.mark.parametrize("skipped", [0, 1, 16])
 @pytest.mark.parametrize(
     ("dtype", "block", "cycles"),
@@ -106,11 +155,18 @@ def test_rows_of_a_page_are_looked_at() -> None:
     ],
 )
 def test_streamed_values(
-    monkeypatch: pytest.MonkeyPatch, cpu_backend: None, dtype: str, block: int, cycles: int, skipped: int
+    monkeypatch: pytest.MonkeyPatch,
+    cpu_backend: None,
+    dtype: str,
+    block: int,
+    cycles: int,
+    skipped: int,
+    kernel: Any,
+    operations: int,
 ) -> None:
     from triton.runtime import driver
 
-    monkeypatch.setattr(non_temporal, "NON_TEMPORAL_BYTES", 1024)
+    monkeypatch.setenv("TPK_CPU_CACHES", "48K,1M,2K")
     monkeypatch.setattr(non_temporal, "MAPPING_CYCLES", cycles)
     n = 50 * block - 120
     x = np.arange(n + skipped).astype(dtype)
@@ -125,6 +181,6 @@ def test_streamed_values(
         def data_ptr(self) -> int:
             return self._array.data_ptr() + skipped * x.itemsize
 
-    doubled_streaming[(triton.cdiv(n, block),)](Rest(source), Rest(target), n, B=block)
+    kernel[(triton.cdiv(n, block),)](Rest(source), Rest(target), n, B=block, OPERATIONS=operations)
     np.testing.assert_array_equal(target.numpy()[skipped:], x[skipped:] * 2)
     assert not target.numpy()[:skipped].any()
