@@ -13,26 +13,32 @@ from torch.nn import functional
 from ..inductor_patterns import Program, randn
 from .work import Made, Workload, bytes_of
 
-BLOCK_M = 64
-"""Rows of a block that has one expert."""
+ALIGNED = 64
+"""The rows of each expert begin at a multiple of it."""
 
 
 @triton.autotune(
-    configs=[triton.Config({"BLOCK_N": columns, "BLOCK_K": 64}) for columns in (64, 128, 256)],
+    configs=[
+        triton.Config({"BLOCK_M": rows, "BLOCK_N": columns, "BLOCK_K": 64})
+        for rows in (32, 64)
+        for columns in (64, 128, 256)
+    ],
     key=["n", "k"],
 )
 @triton.jit
 def grouped_kernel(
     x_ptr, w_ptr, y_ptr, order_ptr, expert_ptr, tokens, n, k,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    ALIGNED: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """One tile of a mixture of experts: rows in the order of their experts, each block of rows has one expert.
 
-    Places behind the last row of an expert hold `tokens`, which is no row.
+    Places behind the last row of an expert hold `tokens`, which is no row. Blocks of such places are skipped.
     """
-    block = tl.program_id(0)
-    expert = tl.load(expert_ptr + block).to(tl.int64)
-    rows = tl.load(order_ptr + block * BLOCK_M + tl.arange(0, BLOCK_M))
+    first = tl.program_id(0) * BLOCK_M
+    if tl.load(order_ptr + first) >= tokens:
+        return
+    expert = tl.load(expert_ptr + first // ALIGNED).to(tl.int64)
+    rows = tl.load(order_ptr + first + tl.arange(0, BLOCK_M))
     cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     ks = tl.arange(0, BLOCK_K)
     there = rows < tokens
@@ -108,13 +114,13 @@ def workloads() -> list[Workload]:
 
 
 def order_of_experts(chosen: Tensor, experts: int) -> tuple[Tensor, Tensor]:
-    """Rows in the order of their experts, padded to blocks, and the expert of each block."""
+    """Rows in the order of their experts, those of each padded, and the expert of each aligned block."""
     order, owners = [], []
     for expert in range(experts):
         rows = (chosen == expert).nonzero()[:, 0]
-        padding = -len(rows) % BLOCK_M
+        padding = -len(rows) % ALIGNED
         order += [rows, torch.full((padding,), len(chosen))]
-        owners += [expert] * ((len(rows) + padding) // BLOCK_M)
+        owners += [expert] * ((len(rows) + padding) // ALIGNED)
     return torch.cat(order).to(torch.int32), torch.tensor(owners, dtype=torch.int32)
 
 
@@ -135,9 +141,9 @@ def _grouped() -> Made:
         y = torch.empty(tokens, n, dtype=x.dtype)
 
         def grid(tiles: dict[str, Any]) -> tuple[int, int]:
-            return len(owners), triton.cdiv(n, tiles["BLOCK_N"])
+            return len(order) // tiles["BLOCK_M"], triton.cdiv(n, tiles["BLOCK_N"])
 
-        grouped_kernel[grid](x, w, y, order, owners, tokens, n, k, BLOCK_M=BLOCK_M)
+        grouped_kernel[grid](x, w, y, order, owners, tokens, n, k, ALIGNED=ALIGNED)
         return (y,)
 
     moved = bytes_of(x, w) + 2 * tokens * n
