@@ -121,6 +121,14 @@ class CpuTarget:
         return self.triple.startswith(("x86_64", "aarch64"))
 
     @property
+    def prefetches_streams(self) -> bool:
+        """Whether it pays to prefetch what lies further on in a stream, which hardware prefetchers follow, too.
+
+        On Zen 4, maps of elements take 1 to 17 % less time without. Other generations of AMD's were not measured.
+        """
+        return self.prefetches and not self.cpu.startswith("znver")
+
+    @property
     def has_flat_memory(self) -> bool:
         """Whether scratch and all arrays have addresses of 64 bits in one space."""
         return self.triple.startswith(("x86_64", "aarch64"))

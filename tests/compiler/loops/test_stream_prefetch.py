@@ -104,6 +104,11 @@ def test_the_next_tile_where_rows_are_far_apart() -> None:
     assert step.startswith("arith.muli")  # so many rows by their pitch
 
 
+def test_on_zen_only_the_next_tile() -> None:
+    assert not steps(text_of(doubled, "znver4")) + steps(text_of(short_rows, "znver4"))
+    assert steps(text_of(rows_far_apart, "znver4")) == ["64"]
+
+
 @pytest.mark.parametrize("pointer", ["fp16", "bf16"])
 def test_elements_of_two_bytes(pointer: str) -> None:
     signature = {"X": f"*{pointer}", "O": f"*{pointer}", "n": "i32"}
