@@ -242,11 +242,10 @@ class Lowering:
     # --- scratch ---------------------------------------------------------------------------------
 
     def materialise(self, tensor: Tensor, operation: Operation | None = None) -> Buffer:
-        """Compute every element of `tensor` into scratch here. Later uses in this block read it from there."""
-        if isinstance(tensor, Buffer):
-            return tensor
-        if tensor.buffer is not None:
-            return tensor.buffer
+        """Compute every element of `tensor` into scratch here, contiguously. Later uses in this block read that."""
+        held = tensor.buffer or tensor
+        if isinstance(held, Buffer) and held.is_dense:
+            return held
         buffer = self.scratch.allocate(tensor.shape, tensor.element)
         self.fill(operation, buffer, tensor)
         if tensor.definition is None or tensor.definition.block is self._open.block:

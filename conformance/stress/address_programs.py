@@ -11,12 +11,13 @@ from triton_porting_kit.conformance.stress.draws import Draws
 from triton_porting_kit.conformance.stress.expressions import EXPRESSIONS
 from triton_porting_kit.conformance.stress.oracle import fitted
 from triton_porting_kit.conformance.stress.pointing import POINTING
+from triton_porting_kit.conformance.stress.products import products
 from triton_porting_kit.conformance.stress.program import (
     PLACES,
     Program,
 )
 from triton_porting_kit.conformance.stress.rewriting import tidy
-from triton_porting_kit.conformance.stress.situations import SEVERAL, products, situation
+from triton_porting_kit.conformance.stress.situations import SEVERAL, situation
 
 GRIDS = (((1,), 5.0), ((2,), 1.0), ((3,), 1.0), ((2, 2), 0.7))
 SIZES = (1, 2, 4, 8, 8, 16, 16, 16, 32, 64, 128)

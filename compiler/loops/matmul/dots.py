@@ -76,7 +76,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     def multiply(batch: Sequence[Value]) -> None:
         depth = left.shape[-1]
         start = start_of(builder, left, batch)
-        a_part = Left(start, builder.i64(depth * product.count), builder.i64(1))
+        a_part = Left(start, builder.i64(left.strides[-2] * product.count), builder.i64(1))
         if isinstance(left, Columns):
             a_part = Left.of_columns(builder, start, left.strides[-1], depth)
         if excess is not None:
@@ -138,6 +138,7 @@ def _accumulator(
     kept = [factor.pointer for factor in factors]
     if (
         isinstance(held, Buffer)
+        and held.is_dense
         and held.element == element
         and held.pointer not in kept
         and _ends_here(lowering, initial, operation)

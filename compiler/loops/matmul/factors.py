@@ -18,11 +18,16 @@ COLUMN_STRIP = 16
 
 
 class Rows(Buffer):
-    """Rows with a `pitch` from one to the next, in elements."""
+    """Rows with a `pitch` from one to the next, in elements: one iteration's part of a packed A."""
 
     def __init__(self, shape: tuple[int, ...], element: str, pointer: Value, pitch: int) -> None:
         super().__init__(shape, element, pointer)
         self.strides = [pitch, 1]
+
+    def in_units(self, unit: str, count: int) -> Rows:
+        """The same memory in units of `count` elements."""
+        (rows, columns), (pitch, _) = self.shape, self.strides
+        return Rows((rows, columns // count), unit, self.pointer, pitch // count)
 
     def joins(self, dimension: int) -> Iterable[JoinAt] | None:
         return None

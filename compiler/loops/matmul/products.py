@@ -17,7 +17,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import amx_kernels
 from triton_porting_kit.compiler.loops.matmul.exact_factors import ExactFactor
-from triton_porting_kit.compiler.loops.matmul.factors import Columns, Strips, column_strip, fill_either
+from triton_porting_kit.compiler.loops.matmul.factors import Columns, Rows, Strips, column_strip, fill_either
 from triton_porting_kit.compiler.loops.matmul.gathered_columns import gathers_columns
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, blocking
 from triton_porting_kit.compiler.loops.matmul.strip_packing import fill_right
@@ -119,7 +119,7 @@ class Elements(VectorProduct):
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
         tensor = self.left(tensor)
         if not self.packs_columns(tensor):
-            return lowering.materialise(tensor, operation)
+            return tensor if isinstance(tensor, Rows) else lowering.materialise(tensor, operation)
         *batch, m, k = tensor.shape
         place = lowering.scratch.allocate((*batch, k, m), self.unit)
         strip = m if batch else column_strip(m)
@@ -173,6 +173,8 @@ class Interleaved(Product):
 
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
         tensor = self.left(tensor)
+        if isinstance(tensor, Rows):  # another product has packed it
+            return tensor.in_units(self.unit, self.count)
         if in_squares(tensor, lowering.target, self.count):
             buffer = lowering.scratch.allocate(tensor.shape, tensor.element)
             self.fill_left(lowering, operation, buffer, tensor)

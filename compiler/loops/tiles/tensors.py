@@ -319,6 +319,11 @@ class Buffer(Tensor):
         self.most_lanes = sys.maxsize
         """Most lanes that are written at a time."""
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether elements are contiguous and row-major, as in all buffers but packed factors of products."""
+        return self.strides == row_major(self.shape)
+
     def renamed(self) -> Buffer:
         """The same memory for another value, which replaces this one."""
         return Buffer(self.shape, self.element, self.pointer)

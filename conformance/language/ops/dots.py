@@ -166,6 +166,40 @@ def _kept(kind: Kind, shape: Shape) -> Work:
     )
 
 
+def _shared(kind: Kind, shape: Shape) -> Work:
+    """Products of a left factor in two sums of a loop, of which one is only added to. A backend may pack that one's
+    factors for several iterations together; the other product then has to find its rows there.
+
+    The factor is every other element of its rows, so that reading it once is cheaper. All sums are exact.
+    """
+    m, n, k = shape.extents
+    step = shape.params["loop"]
+    random = np.random.default_rng(13)
+    a, b = random.integers(-2, 3, (m, k, 2)), random.integers(-2, 3, (k, n))
+    c = random.integers(-2, 3, (step, n))
+    accumulator = KINDS["fp64" if kind.name == "fp64" else "fp32"]
+    source = (
+        f"def kernel_dot(A, B, C, O, P):\n    rows, columns = tl.arange(0, {m})[:, None], tl.arange(0, {n})[None, :]\n"
+        f"    total = tl.zeros(({m}, {n}), {accumulator.language})\n    other = tl.zeros(({m}, {n}), {accumulator.language})\n"
+        f"    for k in range(0, {k}, {step}):\n        depth = tl.arange(0, {step})\n"
+        f"        a = tl.load(A + (rows * {k} + k + depth[None, :]) * 2)\n"
+        f"        b = tl.load(B + (k + depth[:, None]) * {n} + columns)\n"
+        f"        total = tl.dot(a, b, total, out_dtype=total.dtype)\n"
+        f"        c = tl.load(C + depth[:, None] * {n} + columns)\n"
+        f"        other = tl.dot(a, c, out_dtype=other.dtype) - other\n"
+        f"    tl.store(O + rows * {n} + columns, total)\n    tl.store(P + rows * {n} + columns, other)\n"
+    )
+    whole, other = a[:, :, 0], np.zeros((m, n))
+    for start in range(0, k, step):
+        other = whole[:, start : start + step] @ c - other
+    inputs = tuple((from_float64(value.astype(np.float64), kind), kind) for value in (a, b, c))
+    results = (
+        Result(accumulator, from_float64(value, accumulator), any_zero=True)
+        for value in (whole @ b + 0.0, other)
+    )
+    return Work(source, inputs, tuple(results))
+
+
 def _special(kind: Kind, shape: Shape, accumulator: Kind) -> Work:
     """Rows of infinities, NaN and zeros of both signs, times positive powers of two. Every finite sum is exact."""
     m, n, k = shape.extents
@@ -252,6 +286,9 @@ KEPT = (
 """Weights in rows and in columns."""
 
 
+SHARED = (_shape(32, 32, 128, loop=32), _shape(16, 64, 64, loop=16))
+"""Sums of several iterations."""
+
 OVER_ITSELF = (_shape(64, 32, 64, loop=16), _shape(128, 16, 128, loop=32))
 
 
@@ -269,6 +306,7 @@ OPS: tuple[Op, ...] = (
     _dot("dot_special", "tl.dot(a, b, acc)", FLOAT, SPECIAL),
     Op("dot_in_place", SECTION, "store(B, tl.dot(a, load(B)))", _in_place, ("fp16", "bf16", "fp32", "fp64"), OVER_ITSELF, tolerance=WITHIN),
     Op("dot_kept", SECTION, "tl.dot(a, w); tl.store(W, w)", _kept, ("fp16", "bf16", "fp32", "fp64"), KEPT, tolerance=WITHIN),
+    Op("dot_shared", SECTION, "tl.dot(a, b, acc); tl.dot(a, c)", _shared, ("fp16", "bf16", "fp32", "fp64"), SHARED, tolerance=WITHIN),
     _dot("dot_turned", "tl.dot(tl.trans(a), tl.trans(b))", TYPES, TURNED),
     _dot("dot_batched", "tl.dot(a, b) of rank 3", TYPES, BATCHED),
     _dot("dot_fp16", "tl.dot(a, b, out_dtype=tl.float16)", ("fp16", *FP8),
