@@ -15,12 +15,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
 from triton_porting_kit.compiler.dialect.operations import Scatter, Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Block, Operation, walk
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.memory.growth import FOR
+from triton_porting_kit.compiler.loops.memory.row_prefetch import step_between
 from triton_porting_kit.compiler.loops.memory.writes import Write
 from triton_porting_kit.compiler.loops.state import WRITES
 from triton_porting_kit.compiler.loops.tiles.access import Access, Load
@@ -76,31 +79,45 @@ def streams(
 ) -> Streams | None:
     """Which of `writes`, all in one loop that evaluates `inputs`, may be non-temporal: all or, as None, none.
 
-    If values take some computation, each store branches; the loop would be duplicated else. More computation than
-    `MOST_COST` takes longer than memory does.
+    If values take some computation, or the stores are in a loop of the kernel, each store branches; the loop over the
+    tile would be duplicated else. More computation than `MOST_COST` takes longer than memory does.
     """
     accesses = [write.access for write in writes if write.access is not None]
     shape, costs = writes[0].shape, [cost(write.value, {}) for write in writes]
-    dear = max(costs) >= EXPENSIVE
-    if dear and (max(costs) > MOST_COST or len(shape) != 1 or shape[0] < LEAST_ELEMENTS):
+    branches = max(costs) >= EXPENSIVE or operation.block.parent is not None
+    if branches and (max(costs) > MOST_COST or len(shape) != 1 or shape[0] < LEAST_ELEMENTS):
         return None
     if not all(_suits(lowering, operation, access, inputs) for access in accesses):
+        return None
+    if not all(_is_written_once(lowering, write.operation) for write in writes):
         return None
 
     def condition(point: Point, stop: Value) -> Value:
         condition = lowering.builder.constant(1, "i1")
         for access in accesses:
-            found = _condition(lowering, access, point, stop)
+            found = _condition(lowering, operation.block.parent, access, point, stop)
             condition = lowering.builder.logical_and(condition, found)
         return condition
 
-    return Streams(frozenset(accesses), condition, dear)
+    return Streams(frozenset(accesses), condition, branches)
+
+
+def _is_written_once(lowering: Lowering, store: Operation) -> bool:
+    """Whether a store is in no loop, or writes elsewhere in each iteration of one that does not read it."""
+    loop = store.block.parent
+    if loop is None:
+        return True
+    outermost = loop.name == FOR and loop.block.parent is None
+    if not outermost or step_between(lowering, store, loop) is None:
+        return False
+    loads = filter(None, map(LoadOp.dyn_cast, walk(loop.block)))
+    return all(load.base is not Store(store).base for load in loads)
 
 
 def _suits(lowering: Lowering, operation: Operation, access: Access, inputs: Sequence[Tensor]) -> bool:
-    """Whether a store writes whole vectors, once per program, to memory that it does not read."""
+    """Whether a store writes whole vectors to memory that it does not read."""
     axis = innermost_axis(access.shape)
-    if not lowering.part(NonTemporal).allowed or operation.block.parent is not None or axis < 0:
+    if not lowering.part(NonTemporal).allowed or axis < 0:
         return False
     step = chunk(access.shape[axis], lowering.target.lanes)
     in_place = any(isinstance(t, Load) and t.access.base == access.base for t in closure(inputs))
@@ -114,10 +131,13 @@ def _suits(lowering: Lowering, operation: Operation, access: Access, inputs: Seq
     )
 
 
-def _condition(lowering: Lowering, access: Access, point: Point, stop: Value) -> Value:
+def _condition(
+    lowering: Lowering, loop: Operation | None, access: Access, point: Point, stop: Value
+) -> Value:
     """i1: the launch writes enough bytes, the vector at `point` is aligned, and the page of the last element is mapped.
 
-    The condition is for a loop that writes the elements from `point` to the index `stop`, which may be none.
+    The condition is for the elements from `point` to the index `stop`, which may be none, in each iteration of the
+    kernel's `loop`, if there is one.
     """
     builder = lowering.builder
     lowering.part(NonTemporal).used = True
@@ -125,8 +145,12 @@ def _condition(lowering: Lowering, access: Access, point: Point, stop: Value) ->
     programs = builder.i64(1)
     for count in lowering.grid.counts:
         programs = builder.mul(programs, builder.cast("arith.extui", count, "i64"))
-    least = -(-lowering.target.caches.non_temporal_bytes // (math.prod(access.shape) * size))
-    large = builder.compare("sge", programs, builder.i64(least))
+    least = builder.i64(-(-lowering.target.caches.non_temporal_bytes // (math.prod(access.shape) * size)))
+    if loop is not None:
+        first, end, by = (builder.cast("arith.extsi", lowering.scalar(v), "i64") for v in loop.operands[:3])
+        programs = builder.mul(programs, builder.sub(end, first))
+        least = builder.mul(least, by)
+    large = builder.compare("sge", programs, least)
     place = access.pointer(Evaluation(builder, frozenset(), {}), point)
     address = builder.cast("llvm.ptrtoint", place, "i64")
     rest = builder.binary("arith.andi", address, builder.i64(point.width * size - 1))

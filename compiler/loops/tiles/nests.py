@@ -52,7 +52,7 @@ def emit_tile(
         shape = joined_shape(shape, joining(inputs))
 
     width = target.lanes if lanes is None else lanes
-    if lanes is None and (streams is None or streams.dear):
+    if lanes is None and (streams is None or streams.branches):
         width = run_width(builder, shape, inputs, width, scalars=scalars)
         streams = streams if width == target.lanes else None
     bounds = None

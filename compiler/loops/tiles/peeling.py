@@ -297,13 +297,13 @@ class PeeledLoop:
 class Streams:
     """Stores to `targets` past the caches, for rows of a tile where a condition says so at run time.
 
-    `condition` takes the first point of the row, and the index along the lanes where it ends, and gives an i1. `dear`:
-    the values take so much computation that a branch for each store costs little.
+    `condition` takes the first point of the row, and the index along the lanes where it ends, and gives an i1.
+    `branches`: each store tests it, instead of a loop for each case.
     """
 
     targets: frozenset[Access]
     condition: Callable[[Point, Value], Value]
-    dear: bool
+    branches: bool
 
 
 def tile_in_parts(
@@ -327,7 +327,7 @@ def tile_in_parts(
     axis = innermost_axis(shape)
     masked = Evaluation(builder, frozenset(), kept)
     targets = frozenset[Access]() if streams is None else streams.targets
-    branches = streams is None or streams.dear
+    branches = streams is None or streams.branches
 
     def line(point: Point, first: Value, last: Value) -> None:
         points = shape[axis] // point.width

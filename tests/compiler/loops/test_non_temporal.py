@@ -141,7 +141,38 @@ def test_what_is_stored_past_the_caches_is_not_prefetched() -> None:
     assert any("else" in line for line in lines[streamed:first])
 
 
-@pytest.mark.parametrize(("kernel", "operations"), [(doubled, 1), (dear, 12), (dear, 40)])
+@triton.jit
+def in_rows(X, O, n, B: tl.constexpr, OPERATIONS: tl.constexpr = 2):
+    ROW: tl.constexpr = B // OPERATIONS
+    for row in range(OPERATIONS):
+        i = tl.program_id(0) * B + row * ROW + tl.arange(0, ROW)
+        tl.store(O + i, tl.load(X + i, mask=i < n) * 2, mask=i < n)
+
+
+@triton.jit
+def the_same_row(X, O, n, B: tl.constexpr):
+    for row in range(n):
+        i = tl.arange(0, 4 * B)
+        tl.store(O + i, tl.load(X + row * 4 * B + i))
+
+
+@triton.jit
+def rows_read_again(X, O, n, B: tl.constexpr):
+    for row in range(1, n):
+        i = row * 4 * B + tl.arange(0, 4 * B)
+        tl.store(O + i, tl.load(X + i))
+        tl.store(X + row, tl.sum(tl.load(O + i - 4 * B)))
+
+
+def test_rows_of_a_loop_stream() -> None:
+    target = CpuTarget.named("sapphirerapids")
+    text = loops_of(in_rows, SIGNATURE, target, B=1024, OPERATIONS=2).text
+    assert text.count("nontemporal") == text.count(FENCE) == 1
+    for kernel in (the_same_row, rows_read_again):
+        assert "nontemporal" not in text_of(kernel, target)
+
+
+@pytest.mark.parametrize(("kernel", "operations"), [(doubled, 1), (in_rows, 2), (dear, 12), (dear, 40)])
 @pytest.mark.parametrize("skipped", [0, 1, 16])
 @pytest.mark.parametrize(
     ("dtype", "block", "cycles"),
