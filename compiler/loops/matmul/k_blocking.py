@@ -35,8 +35,8 @@ MOST_STRIPS = 2
 """Most strips of B for each of which a block of rows of A is converted again."""
 
 
-class Through(dict[Operation, Panel]):
-    """The panel of a dot in an inner loop, by each loop that its sums go through, but for the outermost one."""
+class Through(dict[Operation, list[Panel]]):
+    """The panels of dots in inner loops, by each loop that their sums go through, but for the outermost one."""
 
 
 def plan(lowering: Lowering, loop: Operation) -> list[Panel]:
@@ -51,16 +51,17 @@ def plan(lowering: Lowering, loop: Operation) -> list[Panel]:
     for dot in walk(loop.regions[0]):
         if _can_wait(dot) and (loops := _nest(dot))[0] is loop:
             panel = _panel(lowering, loops, dot)
-            panels += [] if panel is None else [panel]
-            if panel is not None:
-                lowering.part(Through).update(dict.fromkeys(loops[1:], panel))
+            if panel is None:
+                continue
+            panels.append(panel)
+            for inner in loops[1:]:
+                lowering.part(Through).setdefault(inner, []).append(panel)
     return panels
 
 
 def handed_on(lowering: Lowering, loop: Operation) -> list[Panel]:
     """The panels that wait in loops around this one, too."""
-    panel = lowering.part(Through).get(loop)
-    return [] if panel is None else [panel]
+    return lowering.part(Through).get(loop, [])
 
 
 def filled_late(panels: Sequence[Panel]) -> dict[int, Panel]:
