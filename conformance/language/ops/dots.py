@@ -167,31 +167,42 @@ def _kept(kind: Kind, shape: Shape) -> Work:
 
 
 def _shared(kind: Kind, shape: Shape) -> Work:
-    """Products of a left factor in two sums of a loop, of which one is only added to. A backend may pack that one's
-    factors for several iterations together; the other product then has to find its rows there.
+    """Products of a left factor in two sums of a loop, or of two loops, which only hand the sums on.
 
-    The factor is every other element of its rows, so that reading it once is cheaper. All sums are exact.
+    A backend may pack the factors of several iterations together. Then the other product has to find its rows there; in
+    two loops, each sum has a state of its own. The factor is every other element of its rows, so that reading it once is
+    cheaper. All sums are exact.
     """
     m, n, k = shape.extents
-    step = shape.params["loop"]
+    step, parts = shape.params["loop"], shape.params["parts"]
+    nested = parts > 1
     random = np.random.default_rng(13)
     a, b = random.integers(-2, 3, (m, k, 2)), random.integers(-2, 3, (k, n))
     c = random.integers(-2, 3, (step, n))
     accumulator = KINDS["fp64" if kind.name == "fp64" else "fp32"]
+    loops = f"    for k in range(0, {k}, {step}):\n"
+    if nested:
+        loops = f"    for outer in range({k // step // parts}):\n        for inner in range({parts}):\n"
+    body = [
+        *[f"k = (outer * {parts} + inner) * {step}"] * nested,
+        f"depth = tl.arange(0, {step})",
+        f"a = tl.load(A + (rows * {k} + k + depth[None, :]) * 2)",
+        *["a = a + a"] * nested,
+        f"b = tl.load(B + (k + depth[:, None]) * {n} + columns)",
+        "total = tl.dot(a, b, total, out_dtype=total.dtype)",
+        f"c = tl.load(C + depth[:, None] * {n} + columns)",
+        f"other = tl.dot(a, c, {'other, ' * nested}out_dtype=other.dtype){' - other' * (not nested)}",
+    ]
     source = (
         f"def kernel_dot(A, B, C, O, P):\n    rows, columns = tl.arange(0, {m})[:, None], tl.arange(0, {n})[None, :]\n"
         f"    total = tl.zeros(({m}, {n}), {accumulator.language})\n    other = tl.zeros(({m}, {n}), {accumulator.language})\n"
-        f"    for k in range(0, {k}, {step}):\n        depth = tl.arange(0, {step})\n"
-        f"        a = tl.load(A + (rows * {k} + k + depth[None, :]) * 2)\n"
-        f"        b = tl.load(B + (k + depth[:, None]) * {n} + columns)\n"
-        f"        total = tl.dot(a, b, total, out_dtype=total.dtype)\n"
-        f"        c = tl.load(C + depth[:, None] * {n} + columns)\n"
-        f"        other = tl.dot(a, c, out_dtype=other.dtype) - other\n"
-        f"    tl.store(O + rows * {n} + columns, total)\n    tl.store(P + rows * {n} + columns, other)\n"
+        + loops
+        + "".join(f"{' ' * (12 if nested else 8)}{line}\n" for line in body)
+        + f"    tl.store(O + rows * {n} + columns, total)\n    tl.store(P + rows * {n} + columns, other)\n"
     )
-    whole, other = a[:, :, 0], np.zeros((m, n))
+    whole, other = a[:, :, 0] * (1 + nested), np.zeros((m, n))
     for start in range(0, k, step):
-        other = whole[:, start : start + step] @ c - other
+        other = whole[:, start : start + step] @ c + (other if nested else -other)
     inputs = tuple((from_float64(value.astype(np.float64), kind), kind) for value in (a, b, c))
     results = (
         Result(accumulator, from_float64(value, accumulator), any_zero=True)
@@ -286,7 +297,11 @@ KEPT = (
 """Weights in rows and in columns."""
 
 
-SHARED = (_shape(32, 32, 128, loop=32), _shape(16, 64, 64, loop=16))
+SHARED = (
+    _shape(32, 32, 128, loop=32),
+    _shape(16, 64, 64, loop=16),
+    _shape(16, 32, 192, "_nested", loop=16, parts=3),
+)
 """Sums of several iterations."""
 
 OVER_ITSELF = (_shape(64, 32, 64, loop=16), _shape(128, 16, 128, loop=32))
