@@ -156,7 +156,7 @@ MISSES = {
         "  these. Four steps along K without a branch gain 1 %. Longer panels and prefetches of sums gain nothing.\n"
         "  Blocks of 8x2 vectors take a third longer. With B biased instead, while it is packed, each row's elements\n"
         "  have to be added up: on the Xeon with AMX, limited to AVX-512, that costs the 4 % that it gains.\n"
-        "  On Zen 4, both sides reach about nine tenths of the peak, and not to bias rows would gain 2 %."
+        "  On Zen 4, both sides reach about nine tenths of the peak, and without the bias the kit would gain 2 %."
     ),
     "segmented sum .*": (
         "- One thread adds whole vectors to a segment. Several do so under locks of 1 KiB of memory, since x86-64\n"

@@ -242,7 +242,7 @@ class Lowering:
     # --- scratch ---------------------------------------------------------------------------------
 
     def materialise(self, tensor: Tensor, operation: Operation | None = None) -> Buffer:
-        """Compute every element of `tensor` into scratch here, contiguously. Later uses in this block read that."""
+        """Compute every element of `tensor` into scratch here, contiguously. Later uses in this block read it there."""
         held = tensor.buffer or tensor
         if isinstance(held, Buffer) and held.is_dense:
             return held

@@ -2,7 +2,7 @@
 
 An ordinary store first reads the cache line that it writes. A non-temporal one does not, which saves a third of the
 traffic of a vector addition; but the written data is in no cache afterwards. So non-temporal stores are used only where
-the whole launch writes more than the caches would keep anyway. The kernel decides this when it runs.
+the whole launch writes at least `Caches.non_temporal_bytes`. The kernel decides this when it runs.
 
 Nor are they used on pages that the system has not mapped yet, as those of a large array that was just allocated. It
 maps and clears a page when it is first written, so the page is in the caches then, and non-temporal stores would write
@@ -79,8 +79,8 @@ def streams(
 ) -> Streams | None:
     """Which of `writes`, all in one loop that evaluates `inputs`, may be non-temporal: all or, as None, none.
 
-    If values take some computation, or the stores are in a loop of the kernel, each store branches; the loop over the
-    tile would be duplicated else. More computation than `MOST_COST` takes longer than memory does.
+    Expensive values, and stores in a loop of the kernel, have one loop over the tile, where each store branches. Others
+    have a loop for each kind of store. Beyond `MOST_COST`, memory is not the bottleneck.
     """
     accesses = [write.access for write in writes if write.access is not None]
     shape, costs = writes[0].shape, [cost(write.value, {}) for write in writes]

@@ -321,8 +321,8 @@ def tile_in_parts(
     """Emit loops over a tile. Along the lanes, chunks wholly in bounds come first and have no masks; the others follow.
 
     Both parts are one loop if `PeeledLoop.is_shared`, which takes `masks_gathers`. `span` is the peeled loop along the
-    lanes' dimension. `bounds` and `lanes` are as in `tile_loop`, `kept` as in `Evaluation`. Stores past the
-    caches of cheap values have a loop of their own; others are branches in the loop.
+    lanes' dimension. `bounds` and `lanes` are as in `tile_loop`, `kept` as in `Evaluation`. Non-temporal
+    stores have a loop of their own, or are a branch in the loop: see `Streams`.
     """
     axis = innermost_axis(shape)
     masked = Evaluation(builder, frozenset(), kept)
