@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from triton_porting_kit.conformance.command.progress import plain
 from triton_porting_kit.conformance.profile import find
 from triton_porting_kit.conformance.stress.campaign import Campaign, Failure, seeds_of
-from triton_porting_kit.conformance.stress.configuration import NoSuchConfiguration, configurations
+from triton_porting_kit.conformance.stress.configuration import NoSuchConfiguration, configurations, families
 from triton_porting_kit.conformance.stress.isolation import Isolated
 from triton_porting_kit.conformance.stress.program import Program, size_of
 
@@ -44,6 +44,8 @@ class FuzzRequest:
     """Instruction-set levels, or ``each``."""
     threads: str = ""
     """Numbers of threads, separated by commas."""
+    about: str = ""
+    """Families of programs, separated by commas; empty: all."""
     against: str = ""
     """Compiler options of a second run, ``NAME=VALUE`` separated by commas."""
 
@@ -54,7 +56,8 @@ def run_fuzz(request: FuzzRequest) -> int:
     Raises `WorkerFailed` and `NoSuchConfiguration`.
     """
     console = Console(highlight=False)
-    seeds = [request.replay] if request.replay is not None else seeds_of(request.seed, request.count)
+    about = families(request.about)
+    seeds = [request.replay] if request.replay is not None else seeds_of(request.seed, request.count, about)
     total = 1 if request.replay is not None else request.count
     profile = request.profile or str(find(request.backend) or "")
     failures: list[Failure] = []

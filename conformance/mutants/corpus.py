@@ -7,12 +7,11 @@ are those of seed 0.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 
 from triton_porting_kit.conformance.language.addresses import SEEDS
 from triton_porting_kit.conformance.mutants.unit import Unit, program
+from triton_porting_kit.conformance.stress.campaign import seeds_of
 from triton_porting_kit.conformance.stress.checks import DEFAULT_COUNT
-from triton_porting_kit.conformance.stress.generator import ADDRESSES, STRIDE
 
 CORPUS_SEED = 7
 """The seed of the programs that distinguish equivalent mutants from others."""
@@ -21,14 +20,10 @@ TRACED = 400
 
 
 def corpus() -> Iterator[Unit]:
-    """An endless sequence of programs, alternating between operations and addresses."""
-    return (program(CORPUS_SEED * STRIDE + number // 2 + number % 2 * ADDRESSES) for number in count())
+    """An endless sequence of programs, in turn of each family."""
+    return map(program, seeds_of(CORPUS_SEED, None))
 
 
 def stress() -> Iterator[Unit]:
     """An endless sequence of the programs with which `tpk fuzz` continues after those of the mandatory levels."""
-    for number in count():
-        if number // 2 + DEFAULT_COUNT < ADDRESSES and number % 2 == 0:
-            yield program(DEFAULT_COUNT + number // 2)
-        elif (seed := ADDRESSES + number // 2) not in SEEDS:
-            yield program(seed)
+    return (program(seed) for seed in seeds_of(0, None) if seed >= DEFAULT_COUNT and seed not in SEEDS)

@@ -13,7 +13,7 @@ from itertools import count as count_from
 from pathlib import Path
 
 from triton_porting_kit.conformance.stress.configuration import DEFAULT, Configuration
-from triton_porting_kit.conformance.stress.generator import ADDRESSES, STRIDE, generate
+from triton_porting_kit.conformance.stress.generator import FAMILIES, STRIDE, generate
 from triton_porting_kit.conformance.stress.isolation import Isolated
 from triton_porting_kit.conformance.stress.launching import Launch
 from triton_porting_kit.conformance.stress.outcome import SAME, WRONG, Outcome
@@ -154,8 +154,10 @@ def _mark(outcome: Outcome) -> str:
     return f"{outcome.kind} {outcome.detail} {said[:200]}"
 
 
-def seeds_of(seed: int, count: int | None) -> Iterable[int]:
-    """The seeds that belong to the seed of a run: alternately those of `tpk conform --level stress` and those about
-    addresses."""
-    numbers = count_from() if count is None else range(count)
-    return (seed * STRIDE + number // 2 + number % 2 * ADDRESSES for number in numbers)
+def seeds_of(seed: int, count: int | None, about: Sequence[str] = tuple(FAMILIES)) -> Iterable[int]:
+    """The seeds that belong to the seed of a run, in turn one of each family that `about` names.
+
+    Those of programs about operations are also those of `tpk conform --level stress`.
+    """
+    numbers, firsts = count_from() if count is None else range(count), [FAMILIES[name] for name in about]
+    return (seed * STRIDE + number // len(firsts) + firsts[number % len(firsts)] for number in numbers)

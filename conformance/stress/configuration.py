@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from triton_porting_kit.conformance.stress.generator import FAMILIES
 from triton_porting_kit.conformance.stress.launching import Launch
 from triton_porting_kit.errors import PortingKitError
 
@@ -101,3 +102,15 @@ def _counts(threads: str) -> list[int]:
     if wrong:
         raise NoSuchConfiguration(f"--threads has {wrong[0]!r}: give counts from 1 to 1024, as in 1,2")
     return [int(text) for text in counts] or [0]
+
+
+def families(about: str) -> tuple[str, ...]:
+    """The families of programs that `about` names, separated by commas; if it is empty, all. Raises
+    `NoSuchConfiguration`."""
+    names = tuple(name.strip() for name in about.split(",")) if about else tuple(FAMILIES)
+    for name in names:
+        if name not in FAMILIES:
+            raise NoSuchConfiguration(
+                f"no random programs are about {name!r}; --about takes {', '.join(FAMILIES)}"
+            )
+    return names

@@ -5,6 +5,7 @@ from __future__ import annotations
 from triton_porting_kit.conformance.stress.address_programs import addressing
 from triton_porting_kit.conformance.stress.builder import Builder, Shared
 from triton_porting_kit.conformance.stress.draws import Draws
+from triton_porting_kit.conformance.stress.matrices.programs import multiplying
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
 from triton_porting_kit.conformance.stress.operations.base import EVERY, SHAPES
 from triton_porting_kit.conformance.stress.program import WRITES, Program, uses, walk
@@ -22,8 +23,10 @@ MOST_STORES = 6
 
 STRIDE = 1_000_000
 """The number of program seeds per seed of a run: the programs of seed 3 start at 3,000,000."""
-ADDRESSES = 500_000
-"""The first of these seeds whose programs are about addresses."""
+ADDRESSES, PRODUCTS = 500_000, 750_000
+"""The first of these seeds whose programs are about addresses, and about matrix products."""
+FAMILIES = {"operations": 0, "addresses": ADDRESSES, "products": PRODUCTS}
+"""What programs are about, and the first seed of each kind."""
 
 
 def generate(seed: int) -> Program:
@@ -32,7 +35,8 @@ def generate(seed: int) -> Program:
     if seed % STRIDE < ADDRESSES:
         return operating(Draws(seed), seed)
     draws = Draws(seed - ADDRESSES)
-    return addressing(draws, seed, draws.weighted(VOCABULARIES))
+    vocabulary = draws.weighted(VOCABULARIES)
+    return (addressing if seed % STRIDE < PRODUCTS else multiplying)(draws, seed, vocabulary)
 
 
 def operating(draws: Draws, seed: int) -> Program:

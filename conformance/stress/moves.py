@@ -49,7 +49,7 @@ def argument(builder: MemoryMoves, value: int, kind: str = "i32") -> int:
     return let(builder, "argument", kind=kind, value=min(max(value, own.lowest), own.highest))
 
 
-def literal(builder: MemoryMoves, value: int, symbol: str, number: int) -> int:
+def literal(builder: MemoryMoves, value: int, symbol: str, number: float) -> int:
     return let(builder, "literal", value, symbol=symbol, literal=number)
 
 

@@ -9,7 +9,7 @@ them, too: compilers may read them where the first one has packed them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +19,7 @@ from triton_porting_kit.conformance.stress.operations.base import INTEGERS
 from triton_porting_kit.conformance.stress.operations.elementwise import FUNCTIONS
 from triton_porting_kit.conformance.stress.operations.reducing import ACCUMULATORS
 from triton_porting_kit.conformance.stress.program import Carried, Fetch, Loop, Store, Type
+from triton_porting_kit.conformance.stress.repeating import counted, repeated
 
 if TYPE_CHECKING:
     from triton_porting_kit.conformance.stress.addresses import Addresses
@@ -85,8 +86,8 @@ def _summed(
     seen: int | None,
     counts: tuple[int, int],
     divisor: int | None,
-) -> dict[int, int]:
-    """The loops of `products`: what the carried values are after them, or none if they are ill-conditioned.
+) -> dict[int, int] | None:
+    """The loops of `products`: what the carried values are after them; None if they are ill-conditioned.
 
     `steps` are the pointers to both factors, and how far an iteration moves each. `totals`: the sum, and the one with
     other signs. `counts`: the iterations of the inner and of the outer loop; without one, 1. With a `divisor`, the
@@ -122,19 +123,23 @@ def _summed(
         moved = {start: inner.let("step", at[start], step=by) for start, by in steps.items() if start in at}
         return after | moved
 
-    def repeated(outer: Addresses, at: Mapping[int, int]) -> dict[int, int | None]:
+    def outermost(outer: Addresses, counter: int, at: Mapping[int, int]) -> dict[int, int | None]:
         """One iteration of the loop around, which moves the slow factor."""
         moved = {value: at[value] for value in carried if value != slow}
-        found = _loop(
-            outer, styles[0], iterations, moved, lambda inner, params: multiplied(inner, params, at)
+        found = repeated(
+            outer,
+            counted(styles[0], iterations),
+            moved,
+            lambda inner, counter, params: multiplied(inner, params, at),
         )
-        after: dict[int, int | None] = {value: found.get(value) for value in moved}
+        after: dict[int, int | None] = {v: None if found is None else found[v] for v in moved}
         return after | ({} if slow is None else {slow: outer.let("step", at[slow], step=steps[slow])})
 
     same = {value: value for value in carried}
     if around > 1:
-        return _loop(builder, styles[1], around, same, repeated)
-    return _loop(builder, styles[0], iterations, same, lambda inner, params: multiplied(inner, params, {}))
+        return repeated(builder, counted(styles[1], around), same, outermost)
+    loop = counted(styles[0], iterations)
+    return repeated(builder, loop, same, lambda inner, counter, params: multiplied(inner, params, {}))
 
 
 def _remainders(builder: Addresses, value: int, divisor: int, kind: str) -> int | None:
@@ -143,33 +148,6 @@ def _remainders(builder: Addresses, value: int, divisor: int, kind: str) -> int 
     rest = None if wide is None else builder.let("plain %", wide, divisor)
     small = None if rest is None else builder.let("cast", rest, to="i8")
     return None if small is None else builder.let("cast", small, to=kind)
-
-
-def _loop(
-    builder: Addresses,
-    style: str,
-    iterations: int,
-    initial: Mapping[int, int],
-    body: Callable[[Addresses, Mapping[int, int]], dict[int, int | None]],
-) -> dict[int, int]:
-    """Add a loop that carries the `initial` values. Returns the values after it; empty if it is ill-conditioned.
-
-    Any numbers can be the keys. `body` adds the statements of an iteration, and returns the values for the next one.
-    """
-    inner, counter = builder.nested(), builder.shared.value()
-    inner.define(counter, Type("i32"), lambda environment: as_number("i32", np.zeros((), np.int32)))
-    params = {}
-    for name, value in initial.items():
-        params[name] = builder.shared.value()
-        inner.define(params[name], builder.types[value], lambda environment, v=value: environment[v])  # type: ignore[misc]
-    after = body(inner, params)
-    changes = tuple(
-        Carried(params[name], initial[name], next) for name, next in after.items() if next is not None
-    )
-    if len(changes) < len(initial):
-        return {}
-    added = builder.add(Loop(counter, style, iterations, None, changes, tuple(inner.body)))
-    return params if added else {}
 
 
 def _matrix(builder: Addresses, rows: int, columns: int, row: int, column: int) -> int | None:

@@ -279,6 +279,13 @@ def fuzz(
     threads: Annotated[
         str, typer.Option(metavar="COUNTS", help="Thread counts such as 1,2. Every program runs with each.")
     ] = "",
+    about: Annotated[
+        str,
+        typer.Option(
+            metavar="KINDS",
+            help="Only programs about operations, addresses or products. Default: all in turn.",
+        ),
+    ] = "",
     against: Annotated[
         str,
         typer.Option(
@@ -312,6 +319,7 @@ def fuzz(
                 jobs=jobs,
                 isa=isa,
                 threads=threads,
+                about=about,
                 against=against,
             )
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from triton_porting_kit.conformance.stress.generator import ADDRESSES
+from triton_porting_kit.conformance.stress.generator import FAMILIES
 
 SCRIPT = Path(__file__).with_name("interpret_suite.py")
 PARTS = 24
@@ -33,14 +33,12 @@ def test_language_checks_agree(part: int) -> None:
     assert agreeing("language", part, PARTS) > 200
 
 
-@pytest.mark.parametrize("first", [0, ADDRESSES])
+@pytest.mark.parametrize("first", FAMILIES.values())
 def test_random_programs_agree(first: int) -> None:
     assert agreeing("programs", first, 100) > 90
 
 
 @pytest.mark.slow  # ten times as many
-@pytest.mark.parametrize(
-    "first", [begin + k for begin in (100, ADDRESSES + 100) for k in range(0, 1000, 200)]
-)
+@pytest.mark.parametrize("first", [begin + k for begin in FAMILIES.values() for k in range(100, 1100, 200)])
 def test_many_random_programs_agree(first: int) -> None:
     assert agreeing("programs", first, 200) > 180

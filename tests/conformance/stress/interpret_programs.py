@@ -12,7 +12,7 @@ import numpy as np
 
 from triton_porting_kit.conformance.language.interpreter import HostMemory
 from triton_porting_kit.conformance.language.source import make_kernel
-from triton_porting_kit.conformance.stress.generator import ADDRESSES, generate
+from triton_porting_kit.conformance.stress.generator import FAMILIES, generate
 from triton_porting_kit.conformance.stress.launching import Launch, arguments, judge
 from triton_porting_kit.conformance.stress.program import BETWEEN, Fetch, Let, Loop, Program, Put, uses, walk
 from triton_porting_kit.conformance.stress.typing import types_of
@@ -57,7 +57,8 @@ def _is_only_added(program: Program, counter: int) -> bool:
 
 def main(count: int) -> int:
     agree = differ = 0
-    for program in filter(takes, map(generate, (*range(count), *range(ADDRESSES, ADDRESSES + count)))):
+    seeds = (begin + number for begin in FAMILIES.values() for number in range(count))
+    for program in filter(takes, map(generate, seeds)):
         launch = Launch.of(program)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

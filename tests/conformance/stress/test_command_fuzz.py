@@ -28,7 +28,17 @@ from triton_porting_kit.conformance.types import Array
 
 
 def test_seeds_are_those_of_the_level() -> None:
-    assert list(seeds_of(2, 3)) == [2_000_000, 2_500_000, 2_000_001]
+    assert list(seeds_of(2, 4)) == [2_000_000, 2_500_000, 2_750_000, 2_000_001]
+    assert list(seeds_of(2, 2, ("products",))) == [2_750_000, 2_750_001]
+
+
+def test_programs_of_one_family(tmp_path: Path) -> None:
+    options = ["--count", "2", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, ["fuzz", "--about", "products", *options])
+    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(app, ["fuzz", "--about", "products,matrices", *options])
+    assert isinstance(done.exception, NoSuchConfiguration)
+    assert "'matrices'; --about takes operations, addresses, products" in str(done.exception)
 
 
 def test_programs_that_pass(tmp_path: Path) -> None:
@@ -68,7 +78,8 @@ def test_failures_are_shown_and_saved(tmp_path: Path, monkeypatch: pytest.Monkey
             return outcome.Outcome(outcome.WRONG, "O0 (i32): nothing is right")
 
     monkeypatch.setattr("triton_porting_kit.conformance.command_fuzz.Isolated", Wrong)
-    done = CliRunner().invoke(app, ["fuzz", "--count", "2", "--out", str(tmp_path)])
+    options = ["--about", "operations,addresses", "--count", "2"]
+    done = CliRunner().invoke(app, ["fuzz", *options, "--out", str(tmp_path)])
     assert done.exit_code == 1, done.output
     assert "seed 0: wrong result: O0 (i32): nothing is right" in done.output
     assert "tpk fuzz --backend cpu --replay 500000" in done.output

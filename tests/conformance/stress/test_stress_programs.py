@@ -17,7 +17,7 @@ from triton_porting_kit.conformance.status import Status
 from triton_porting_kit.conformance.stress import programs
 from triton_porting_kit.conformance.stress.checks import DEFAULT_COUNT
 from triton_porting_kit.conformance.stress.configuration import DEFAULT, Configuration, configurations
-from triton_porting_kit.conformance.stress.generator import ADDRESSES
+from triton_porting_kit.conformance.stress.generator import ADDRESSES, FAMILIES, PRODUCTS
 from triton_porting_kit.conformance.stress.isolation import Isolated
 from triton_porting_kit.conformance.trial import try_check
 
@@ -37,7 +37,7 @@ def failures(worker: Isolated, seeds: range, configuration: Configuration = DEFA
     "first",
     [
         begin + k if k < 60 else pytest.param(begin + k, marks=pytest.mark.slow)
-        for begin in (0, ADDRESSES)
+        for begin in FAMILIES.values()
         for k in (0, 30, 60)
     ],
 )
@@ -46,14 +46,13 @@ def test_programs_pass_on_the_cpu(first: int, worker: Isolated) -> None:
 
 
 @pytest.mark.parametrize("way", configurations("cpu", "each", "1"), ids=str)
-def test_programs_pass_on_every_instruction_set(way: Configuration, worker: Isolated) -> None:
-    assert failures(worker, range(ADDRESSES + 100, ADDRESSES + 120), way) == {}
+@pytest.mark.parametrize("begin", [ADDRESSES, PRODUCTS])
+def test_programs_pass_on_every_instruction_set(begin: int, way: Configuration, worker: Isolated) -> None:
+    assert failures(worker, range(begin + 100, begin + 120), way) == {}
 
 
 @pytest.mark.slow  # many times as many
-@pytest.mark.parametrize(
-    "first", [begin + k for begin in (100, ADDRESSES + 100) for k in range(0, 2000, 100)]
-)
+@pytest.mark.parametrize("first", [begin + k for begin in FAMILIES.values() for k in range(100, 2100, 100)])
 def test_many_programs_pass_on_the_cpu(first: int, worker: Isolated) -> None:
     assert failures(worker, range(first, first + 100)) == {}
 
