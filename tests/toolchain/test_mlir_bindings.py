@@ -83,3 +83,18 @@ assert "return" in str(mlir.parse_module("func.func @f() { return }"))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_operation_is_a_key_while_its_operands_change() -> None:
+    text = (
+        "func.func @f(%a: i32, %b: i32) { %c = arith.addi %a, %b : i32 %d = arith.addi %a, %b : i32 return }"
+    )
+    module = mlir.parse_module(text)
+    block = module.body.operations[0].regions[0].blocks[0]
+    first, second = (block.operations[number].operation for number in (0, 1))
+    known = {first: 1, second: 2}
+    first.operands[0] = block.arguments[1]
+    first.attributes["tpk.mark"] = mlir.ir.UnitAttr.get(module.context)
+    assert [known[first], known[second]] == [1, 2]
+    assert [known[view] for view in list(block.operations)[:2]] == [1, 2]
+    assert block.operations[2].operation not in known

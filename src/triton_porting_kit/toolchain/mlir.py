@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import threading
@@ -17,6 +18,23 @@ open_library()
 ir: Any = importlib.import_module(f"{ROOT}.ir")
 passmanager: Any = importlib.import_module(f"{ROOT}.passmanager")
 _translation: Any = importlib.import_module(f"{ROOT}._mlir_libs._mlirDialectsLLVM")
+
+_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_of.argtypes, _pointer_of.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_size_t
+_CAPSULE = f"{ROOT}.ir.Operation._CAPIPtr".encode()
+
+
+def _identity(operation: Any) -> int:
+    """The hash of an operation: its address.
+
+    The bindings' own hash is of an operation's attributes and operands, though two operations are equal only if they
+    are the same one. A key would be lost when a pass changes an operand.
+    """
+    return int(_pointer_of(operation._CAPIPtr, _CAPSULE)) >> 4
+
+
+for _class in (ir.Operation, ir.OpView):
+    _class.__hash__ = _identity
 
 _DIALECTS = (
     "arith",
