@@ -40,7 +40,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "runtime.groups",
         "runtime.peers",
     ),
-    "language": ("language.checks", "language.programs", "language.addresses"),
+    "language": ("language.checks", "language.programs", "language.addresses", "language.products"),
     "kernels": tuple(f"kernels.{family}" for family in FAMILIES),
     "stress": ("stress.checks",),
     "torch": ("torch.opinfo", "torch.models", "torch.memory", "torch.streams"),

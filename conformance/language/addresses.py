@@ -6,10 +6,7 @@ contains each of these pairs at least twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from triton_porting_kit.conformance.check import Check
-from triton_porting_kit.conformance.stress.checks import check_of
+from triton_porting_kit.conformance.stress.checks import Selected
 from triton_porting_kit.conformance.stress.generator import ADDRESSES
 
 NUMBERS = (
@@ -24,15 +21,4 @@ NUMBERS = (
     1314, 1341, 1354, 1358, 1362, 1410, 1423, 1431, 1442, 1448, 1455, 1457, 1460, 1493,
 )  # fmt: skip
 
-
-SEEDS = tuple(ADDRESSES + number for number in NUMBERS)
-
-
-class _Checks:
-    """Generated on first access, because every program has to be generated."""
-
-    def __iter__(self) -> Iterator[Check]:
-        return (check_of(ADDRESSES + n, f"language/addresses/{n:04}") for n in NUMBERS)
-
-
-CHECKS = _Checks()
+CHECKS = Selected("language/addresses", ADDRESSES, NUMBERS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from triton_porting_kit.conformance.language.addresses import SEEDS
+from triton_porting_kit.conformance.language import addresses, products
 from triton_porting_kit.conformance.mutants.unit import Unit, program
 from triton_porting_kit.conformance.stress.campaign import seeds_of
 from triton_porting_kit.conformance.stress.checks import DEFAULT_COUNT
@@ -26,4 +26,5 @@ def corpus() -> Iterator[Unit]:
 
 def stress() -> Iterator[Unit]:
     """An endless sequence of the programs with which `tpk fuzz` continues after those of the mandatory levels."""
-    return (program(seed) for seed in seeds_of(0, None) if seed >= DEFAULT_COUNT and seed not in SEEDS)
+    mandatory = {*range(DEFAULT_COUNT), *addresses.CHECKS.seeds, *products.CHECKS.seeds}
+    return (program(seed) for seed in seeds_of(0, None) if seed not in mandatory)

@@ -13,17 +13,18 @@ from triton_porting_kit.conformance import catalogue
 from triton_porting_kit.conformance.batches import try_checks
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.context import Session
-from triton_porting_kit.conformance.language.addresses import NUMBERS
+from triton_porting_kit.conformance.language import addresses, products
 from triton_porting_kit.conformance.levels import DEFAULT_LEVELS
 from triton_porting_kit.conformance.mutants.outcome import FAIL, PASS, Outcome
 from triton_porting_kit.conformance.mutants.unit import CHECKS, PROGRAM, Unit
 from triton_porting_kit.conformance.status import BAD
-from triton_porting_kit.conformance.stress.checks import check_of, program_of_run
-from triton_porting_kit.conformance.stress.generator import ADDRESSES, generate
+from triton_porting_kit.conformance.stress.checks import program_of_run
+from triton_porting_kit.conformance.stress.generator import generate
 from triton_porting_kit.conformance.stress.launching import Launch
 from triton_porting_kit.conformance.stress.worker import outcome_of
 
-_ADDRESSES = "language/addresses/"
+_SELECTED = (addresses.CHECKS, products.CHECKS)
+"""Random programs, which are generated one at a time."""
 _PROGRAMS = "stress/programs/"
 
 
@@ -37,17 +38,16 @@ class Runner:
         """Make the checks of some levels, but for random programs, which are made one at a time."""
         for level in levels:
             if level != "stress":
-                for name in set(catalogue.MODULES[level]) - {"language.addresses"}:
+                for name in set(catalogue.MODULES[level]) - {"language.addresses", "language.products"}:
                     module = importlib.import_module(f"triton_porting_kit.conformance.{name}")
                     self._checks |= {check.name: check for check in module.CHECKS}
 
     def check(self, name: str) -> Check:
         if name.startswith(_PROGRAMS):
             return program_of_run(0, int(name.removeprefix(_PROGRAMS)))
-        if name.startswith(_ADDRESSES):
-            number = int(name.removeprefix(_ADDRESSES))
-            assert number in NUMBERS
-            return check_of(ADDRESSES + number, name)
+        for selected in _SELECTED:
+            if (check := selected.named(name)) is not None:
+                return check
         if name not in self._checks:
             self.load([name.partition("/")[0]])
         return self._checks[name]

@@ -84,6 +84,31 @@ def programs(count: int = 0, seed: int = 0) -> Iterator[Check]:
         yield program_of_run(seed, number)
 
 
+@dataclass(frozen=True)
+class Selected:
+    """A fixed selection of programs as checks. Each is generated on access."""
+
+    group: str
+    """What the names of the checks begin with."""
+    first: int
+    """The seed of number 0."""
+    numbers: tuple[int, ...]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(self.first + number for number in self.numbers)
+
+    def __iter__(self) -> Iterator[Check]:
+        return (check_of(self.first + n, f"{self.group}/{n:04}") for n in self.numbers)
+
+    def named(self, name: str) -> Check | None:
+        """The check of a name; None if it is of another group."""
+        group, _, number = name.rpartition("/")
+        if group != self.group or int(number) not in self.numbers:
+            return None
+        return check_of(self.first + int(number), name)
+
+
 class _Checks:
     """The checks of a run without a seed or count; generated on first access."""
 

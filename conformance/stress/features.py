@@ -4,7 +4,7 @@ all pairs."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 
 from triton_porting_kit.conformance.stress.happenings import happenings
@@ -333,17 +333,23 @@ class _Features:
         return frozenset().union(*(self.marks.get(v, frozenset()) for v in values))
 
 
-def pairs_of(programs: Iterable[Program]) -> Counter[tuple[str, str]]:
+Features = Callable[[Program], frozenset[str]]
+
+
+def pairs_of(programs: Iterable[Program], features: Features = features) -> Counter[tuple[str, str]]:
     """The number of programs in which each pair of features occurs."""
     return Counter(pair for program in programs for pair in combinations(sorted(features(program)), 2))
 
 
-def covering(programs: Iterable[Program], least: int = 5, times: int = 1) -> list[Program]:
+def covering(
+    programs: Iterable[Program], least: int = 5, times: int = 1, features: Features = features
+) -> list[Program]:
     """A small set of programs. It contains, at least `times` each, every pair of features that `least` or more programs
     have."""
     given = list(programs)
-    missing = {pair: times for pair, count in pairs_of(given).items() if count >= max(least, times)}
-    own = [(p, {pair for pair in combinations(sorted(features(p)), 2) if pair in missing}) for p in given]
+    counts = pairs_of(given, features)
+    missing = {pair: times for pair, count in counts.items() if count >= max(least, times)}
+    own = [(p, missing.keys() & combinations(sorted(features(p)), 2)) for p in given]
     chosen = []
     while missing:
         program, pairs = max(own, key=lambda item: sum(pair in missing for pair in item[1]))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from triton_porting_kit.conformance.stress.draws import Draws, T
 from triton_porting_kit.conformance.stress.features import features
+from triton_porting_kit.conformance.stress.generator import ADDRESSES, VOCABULARIES
+from triton_porting_kit.conformance.stress.matrices import endings, factors, sums
+from triton_porting_kit.conformance.stress.matrices.programs import multiplying
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
 from triton_porting_kit.conformance.stress.program import (
     Atomic,
@@ -64,3 +68,37 @@ def constructs(program: Program) -> Iterator[str]:
             case Atomic():
                 yield f"atomic {statement.kind}"
                 yield "atomic with a mask" if statement.mask is not None else "atomic"
+
+
+_ENTRIES = {
+    id(entry[0] if isinstance(entry, tuple) else entry): f"{name} {number}"
+    for name, table in (
+        ("change", factors.CHANGES), ("way", sums.WAYS), ("beside", sums.BESIDE), ("ending", endings.ENDINGS),
+    )
+    for number, entry in enumerate(table)
+}  # fmt: skip
+
+
+class _Recording(Draws):
+    """Draws that note which entries of the tables of products were drawn."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.drawn: set[str] = set()
+
+    def weighted(self, options: Sequence[tuple[T, float]]) -> T:
+        return self._noted(super().weighted(options))
+
+    def choose(self, options: Sequence[T]) -> T:
+        return self._noted(super().choose(options))
+
+    def _noted(self, option: T) -> T:
+        self.drawn |= {_ENTRIES[id(option)]} if id(option) in _ENTRIES else set()
+        return option
+
+
+def choices(program: Program) -> frozenset[str]:
+    """The constructs of a program about products, and the entries of the tables that were drawn for it."""
+    draws = _Recording(program.seed - ADDRESSES)
+    assert multiplying(draws, program.seed, draws.weighted(VOCABULARIES)) == program
+    return frozenset((*draws.drawn, *constructs(program)))

@@ -6,8 +6,10 @@ from collections import Counter
 from types import ModuleType
 
 import pytest
-from stress_helpers import constructs
+from stress_helpers import choices, constructs
 
+from triton_porting_kit.conformance.language.products import CHECKS
+from triton_porting_kit.conformance.stress.features import covering, pairs_of
 from triton_porting_kit.conformance.stress.generator import PRODUCTS, generate
 from triton_porting_kit.conformance.stress.matrices import endings, factors, programs, sums
 from triton_porting_kit.conformance.stress.program import WRITES, Let, Loop, Program, walk
@@ -67,3 +69,25 @@ def test_every_entry_of_a_table_gives_programs(
     monkeypatch.setattr(programs, "BESIDES", ((1, 1.0),))
     for seed in range(4):
         assert types_of(generate(PRODUCTS + 1000 + seed))
+
+
+LEAST = 10
+
+
+def uncovered(programs: list[Program]) -> set[tuple[str, str]]:
+    """Pairs of choices that several programs have, but none of the fixed ones."""
+    common = {pair for pair, count in pairs_of(programs, choices).items() if count >= LEAST}
+    return common - pairs_of(map(generate, CHECKS.seeds), choices).keys()
+
+
+def test_the_fixed_programs_have_all_pairs(some: list[Program]) -> None:
+    assert uncovered(some) == set()
+
+
+@pytest.mark.slow  # makes 600 programs
+def test_the_fixed_programs_have_all_pairs_of_many_programs() -> None:
+    """After a change of the generator take others."""
+    programs = [generate(PRODUCTS + number) for number in range(600)]
+    missing = uncovered(programs)
+    found = covering(programs, LEAST, features=choices) if missing else []
+    assert not missing, f"take {[p.seed - PRODUCTS for p in found]} for NUMBERS"
