@@ -9,6 +9,7 @@ from triton_porting_kit.conformance.stress.matrices.programs import multiplying
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
 from triton_porting_kit.conformance.stress.operations.base import EVERY, SHAPES
 from triton_porting_kit.conformance.stress.program import WRITES, Program, uses, walk
+from triton_porting_kit.conformance.stress.rows.programs import row_by_row
 
 GRIDS = (((1,), 3.0), ((2,), 1.0), ((3,), 1.0), ((5,), 1.0), ((2, 2), 1.0), ((3, 2), 1.0), ((2, 1, 3), 1.0))
 VOCABULARIES = (
@@ -23,9 +24,9 @@ MOST_STORES = 6
 
 STRIDE = 1_000_000
 """The number of program seeds per seed of a run: the programs of seed 3 start at 3,000,000."""
-ADDRESSES, PRODUCTS = 500_000, 750_000
-"""The first of these seeds whose programs are about addresses, and about matrix products."""
-FAMILIES = {"operations": 0, "addresses": ADDRESSES, "products": PRODUCTS}
+ADDRESSES, PRODUCTS, ROWS = 500_000, 750_000, 875_000
+"""The first of these seeds whose programs are about addresses, about matrix products, and about rows."""
+FAMILIES = {"operations": 0, "addresses": ADDRESSES, "products": PRODUCTS, "rows": ROWS}
 """What programs are about, and the first seed of each kind."""
 
 
@@ -36,7 +37,9 @@ def generate(seed: int) -> Program:
         return operating(Draws(seed), seed)
     draws = Draws(seed - ADDRESSES)
     vocabulary = draws.weighted(VOCABULARIES)
-    return (addressing if seed % STRIDE < PRODUCTS else multiplying)(draws, seed, vocabulary)
+    position = seed % STRIDE
+    make = addressing if position < PRODUCTS else multiplying if position < ROWS else row_by_row
+    return make(draws, seed, vocabulary)
 
 
 def operating(draws: Draws, seed: int) -> Program:

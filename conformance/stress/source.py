@@ -87,6 +87,31 @@ def _parameter(statement: Let) -> str:
     return f"{'n' if statement.op == 'argument' else 'X'}{statement.outs[0]}"
 
 
+def loaded_regions(program: Program) -> set[int]:
+    """The numbers of the regions that a program may load from."""
+    regions: dict[int, set[int]] = {}
+    before = -1
+    while before != (before := sum(map(len, regions.values()))):  # again for what loops carry
+        for statement in walk(program.body):
+            for out, values in _pointers(statement):
+                regions.setdefault(out, set()).update(*(regions.get(v, ()) for v in values))
+            if isinstance(statement, Let) and statement.op == "address":
+                regions.setdefault(statement.outs[0], set()).add(statement.attrs["region"])
+    loads = (s.pointer for s in walk(program.body) if isinstance(s, Fetch))
+    return {number for pointer in loads for number in regions[pointer]}
+
+
+def _pointers(statement: Statement) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The results of a statement, and the values whose regions they may point into."""
+    match statement:
+        case Let():
+            yield from ((out, statement.args) for out in statement.outs)
+        case Loop():
+            yield from ((c.param, (c.initial, c.next)) for c in statement.carried)
+        case Branch():
+            yield from ((r.out, (r.then, r.other)) for r in statement.results)
+
+
 class _Writer:
     def __init__(self, program: Program, types: Types) -> None:
         self._types = types
@@ -97,9 +122,8 @@ class _Writer:
         self._linear = linear[0] if len(linear) == 1 else f"({' + '.join(linear)})"
         self._single = program.programs == 1
         self._warps = program.warps
-        stored = {f"*{r.kind}" for r in program.regions if r.use == "store"}
-        self._loads_stored = any(
-            isinstance(s, Fetch) and types[s.pointer].kind_name in stored for s in walk(program.body)
+        self._loads_stored = bool(
+            loaded_regions(program) & {r.number for r in program.regions if r.use == "store"}
         )
 
     def body(self, body: tuple[Statement, ...], depth: int, last: list[str] | None = None) -> list[str]:

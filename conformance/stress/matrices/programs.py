@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from itertools import count
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
-from triton_porting_kit.conformance.stress.builder import Shared
 from triton_porting_kit.conformance.stress.draws import Draws
+from triton_porting_kit.conformance.stress.growing import grown
 from triton_porting_kit.conformance.stress.matrices.endings import finished, kept
 from triton_porting_kit.conformance.stress.matrices.factors import factor, reading
 from triton_porting_kit.conformance.stress.matrices.loops import Next, summed
@@ -21,10 +19,8 @@ from triton_porting_kit.conformance.stress.matrices.tiling import (
     tile_at,
 )
 from triton_porting_kit.conformance.stress.moves import Undone, argument, let
-from triton_porting_kit.conformance.stress.oracle import fitted
-from triton_porting_kit.conformance.stress.program import BETWEEN, PLACES, Loop, Malformed, Program, Store
+from triton_porting_kit.conformance.stress.program import BETWEEN, Loop, Program, Store
 from triton_porting_kit.conformance.stress.repeating import repeated
-from triton_porting_kit.conformance.stress.rewriting import tidy
 
 BESIDES = ((0, 3.0), (1, 3.0), (2, 2.0), (3, 1.0))
 """How many more values the loop over the terms carries, with weights."""
@@ -32,23 +28,16 @@ BESIDES = ((0, 3.0), (1, 3.0), (2, 2.0), (3, 1.0))
 
 def multiplying(draws: Draws, seed: int, vocabulary: tuple[str, ...]) -> Program:
     """A program that multiplies matrices in tiles."""
-    for _ in count():
+
+    def plan() -> tuple[Sizes, int]:
         of = sizes(draws, vocabulary)
         tiles = math.prod(of.grid)
-        grid = (draws.between(1, tiles) if of.persistent else tiles,)
-        program = Program((), grid, draws.choose((1, 2, 4, 4)), seed, place=draws.choose(PLACES))
-        builder = Addresses(draws, program, Shared(), {}, [{} for _ in range(program.programs)])
-        builder.vocabulary = vocabulary
-        try:
-            _grown(builder, of)
-        except (Undone, Malformed):
-            continue
-        regions = tuple(builder.shared.regions.values())
-        return fitted(tidy(replace(program, body=tuple(builder.body), regions=regions)))
-    raise AssertionError("unreachable")
+        return of, draws.between(1, tiles) if of.persistent else tiles
+
+    return grown(draws, seed, vocabulary, plan, _tiles)
 
 
-def _grown(builder: Addresses, of: Sizes) -> None:
+def _tiles(builder: Addresses, of: Sizes) -> None:
     """The tiles of one program of the grid. Raises `Undone` or `Malformed`."""
     ends = Ends(*(argument(builder, size) for size in (of.rows, of.columns, of.depth)))
     number, zeros = let(builder, "tl.program_id", axis=0), _filled(builder, of, (of.m, of.n), 0)

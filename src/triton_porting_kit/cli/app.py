@@ -283,7 +283,7 @@ def fuzz(
         str,
         typer.Option(
             metavar="KINDS",
-            help="Only programs about operations, addresses or products. Default: all in turn.",
+            help="Only programs about operations, addresses, products, rows. Default: all in turn.",
         ),
     ] = "",
     against: Annotated[

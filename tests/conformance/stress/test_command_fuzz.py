@@ -28,7 +28,7 @@ from triton_porting_kit.conformance.types import Array
 
 
 def test_seeds_are_those_of_the_level() -> None:
-    assert list(seeds_of(2, 4)) == [2_000_000, 2_500_000, 2_750_000, 2_000_001]
+    assert list(seeds_of(2, 5)) == [2_000_000, 2_500_000, 2_750_000, 2_875_000, 2_000_001]
     assert list(seeds_of(2, 2, ("products",))) == [2_750_000, 2_750_001]
 
 
@@ -38,7 +38,7 @@ def test_programs_of_one_family(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     done = CliRunner().invoke(app, ["fuzz", "--about", "products,matrices", *options])
     assert isinstance(done.exception, NoSuchConfiguration)
-    assert "'matrices'; --about takes operations, addresses, products" in str(done.exception)
+    assert "'matrices'; --about takes operations, addresses, products, rows" in str(done.exception)
 
 
 def test_programs_that_pass(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from triton_porting_kit.conformance.status import Status
 from triton_porting_kit.conformance.stress import programs
 from triton_porting_kit.conformance.stress.checks import DEFAULT_COUNT
 from triton_porting_kit.conformance.stress.configuration import DEFAULT, Configuration, configurations
-from triton_porting_kit.conformance.stress.generator import ADDRESSES, FAMILIES, PRODUCTS
+from triton_porting_kit.conformance.stress.generator import ADDRESSES, FAMILIES, PRODUCTS, ROWS
 from triton_porting_kit.conformance.stress.isolation import Isolated
 from triton_porting_kit.conformance.trial import try_check
 
@@ -46,7 +46,7 @@ def test_programs_pass_on_the_cpu(first: int, worker: Isolated) -> None:
 
 
 @pytest.mark.parametrize("way", configurations("cpu", "each", "1"), ids=str)
-@pytest.mark.parametrize("begin", [ADDRESSES, PRODUCTS])
+@pytest.mark.parametrize("begin", [ADDRESSES, PRODUCTS, ROWS])
 def test_programs_pass_on_every_instruction_set(begin: int, way: Configuration, worker: Isolated) -> None:
     assert failures(worker, range(begin + 100, begin + 120), way) == {}
 

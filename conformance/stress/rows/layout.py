@@ -1,0 +1,165 @@
+"""Where the rows of a program lie, and how blocks of them are loaded and stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from triton_porting_kit.conformance.stress.addresses import Addresses
+from triton_porting_kit.conformance.stress.draws import Draws
+from triton_porting_kit.conformance.stress.moves import Undone, address, by, cast, let, literal
+from triton_porting_kit.conformance.stress.operations.base import LARGEST_TILE
+from triton_porting_kit.conformance.stress.program import Fetch, Put, Region
+from triton_porting_kit.conformance.stress.regions import MOST_SPAN
+
+BLOCKS = (16, 32, 32, 64, 64, 128, 256, 512, 1024)
+"""Numbers of columns that are loaded at a time."""
+HEIGHTS = (1, 1, 1, 1, 2, 4, 8)
+"""Numbers of rows that are loaded at a time; with 1, blocks have one dimension."""
+MOST_BLOCKS = 4
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A matrix, and the blocks in which a program goes through it."""
+
+    kind: str
+    """The type that is computed with."""
+    height: int
+    width: int
+    rows: int
+    columns: int
+    stride: int
+    """The number of elements from one row to the next."""
+    persistent: bool
+    """Whether a program of the grid loops over rows."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a block."""
+        return (self.width,) if self.height == 1 else (self.height, self.width)
+
+    @property
+    def groups(self) -> int:
+        """The number of groups of rows that are loaded at a time."""
+        return -(-self.rows // self.height)
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks of a row."""
+        return -(-self.columns // self.width)
+
+
+def sizes(draws: Draws, vocabulary: tuple[str, ...]) -> Sizes:
+    """Random sizes: blocks that fit `LARGEST_TILE`, and matrices that fit `MOST_SPAN`."""
+    kind = draws.choose([k for k in ("fp32", "fp32", "fp32", "i32") if k in vocabulary])
+    height = draws.choose(HEIGHTS)
+    width = draws.choose([n for n in BLOCKS if n * height <= LARGEST_TILE])
+    most = min(width * draws.choose((1, 1, 2, MOST_BLOCKS)), MOST_SPAN // (4 * height))
+    columns = draws.between(1, most)
+    columns = -(-columns // width) * width if draws.chance(0.4) else columns
+    stride = columns + draws.choose((0, 0, 3, 16))
+    rows = draws.between(1, max(min(3 * height, (MOST_SPAN - 1) // stride - height), 1))
+    return Sizes(kind, height, width, rows, columns, stride, draws.chance(0.35))
+
+
+@dataclass(frozen=True)
+class Band:
+    """The rows that a program goes through at once."""
+
+    sizes: Sizes
+    ends: tuple[int, int]
+    """The numbers of rows and of columns, as numbers of run time."""
+    number: int
+    """The number of the group of rows, a scalar."""
+    rows: int
+    """The number of the row, a scalar; of several rows, a column of numbers."""
+    columns: int
+    """The first columns, a line."""
+    facts: list[int] = field(default_factory=list)
+    """What was found out about each row: scalars, or columns of numbers."""
+    arrays: list[Region] = field(default_factory=list)
+    """The matrices that were loaded."""
+
+
+def band(builder: Addresses, number: int, of: Sizes, ends: tuple[int, int]) -> Band:
+    """The rows of a group."""
+    rows = number
+    if of.height > 1:
+        line = let(builder, "tl.arange", start=0, size=of.height)
+        line = let(builder, "+", line, literal(builder, number, "*", of.height))
+        rows = let(builder, "[:, None]", line, axis=1)
+    return Band(of, ends, number, rows, let(builder, "tl.arange", start=0, size=of.width))
+
+
+def columns_from(builder: Addresses, of: Band, start: int | None) -> int:
+    """The numbers of the columns of a block, a line or a row; `start`: the first one, None for 0."""
+    line = of.columns if start is None else let(builder, "+", of.columns, start)
+    return line if of.sizes.height == 1 else let(builder, "[:, None]", line, axis=0)
+
+
+def inside(builder: Addresses, of: Band, columns: int, end: int | None = None) -> int | None:
+    """The mask of a block; None if it has no element outside, sometimes. `end`: the number of columns, if it is not the
+    matrix's own."""
+    draws, masks = builder.draws, []
+    if end is not None or of.sizes.columns % of.sizes.width or draws.chance(0.5):
+        masks.append(let(builder, "compare <", columns, of.ends[1] if end is None else end))
+    if of.sizes.height > 1 and (of.sizes.rows % of.sizes.height or draws.chance(0.5)):
+        masks.append(let(builder, "compare <", of.rows, of.ends[0]))
+    return None if not masks else masks[0] if len(masks) == 1 else let(builder, "&", *masks)
+
+
+def places(builder: Addresses, of: Band, columns: int) -> int:
+    """The indices of the elements of a block in a matrix."""
+    return let(builder, "+", by(builder, of.rows, "*", of.sizes.stride), columns)
+
+
+def loaded(builder: Addresses, of: Band, start: int | None, region: Region) -> int:
+    """A block of a matrix, or of one row for all (`Region.number` is not in `Band.arrays`), in the computed type."""
+    columns = columns_from(builder, of, start)
+    at = places(builder, of, columns) if region in of.arrays else columns
+    mask = inside(builder, of, columns)
+    if mask is not None and region not in of.arrays:
+        mask = let(builder, "compare <", columns, of.ends[1])
+    return _fetched(builder, of, address(builder, at, region), mask)
+
+
+def beside(builder: Addresses, of: Band, start: int | None, region: Region, by: int) -> int:
+    """The elements so many columns behind those of a block of a matrix, or before them."""
+    columns = literal(builder, columns_from(builder, of, start), "+" if by > 0 else "-", abs(by))
+    mask = inside(builder, of, columns, of.ends[1])
+    if by < 0:
+        first = let(builder, "limit", columns, symbol=">=", literal=0)
+        mask = first if mask is None else let(builder, "&", first, mask)
+    return _fetched(builder, of, address(builder, places(builder, of, columns), region), mask)
+
+
+def halves(
+    builder: Addresses, of: Band, start: int | None, region: Region
+) -> tuple[int, int, list[int], int | None]:
+    """The elements of a block in the first half of the columns, and those at the same places in the second half; the
+    pointers of both, and the mask."""
+    half = literal(builder, of.ends[1], "//", 2)
+    first = columns_from(builder, of, start)
+    mask = inside(builder, of, first, half)
+    pointers = [
+        address(builder, places(builder, of, columns), region)
+        for columns in (first, let(builder, "+", first, half))
+    ]
+    one, other = (_fetched(builder, of, pointer, mask) for pointer in pointers)
+    return one, other, pointers, mask
+
+
+def _fetched(builder: Addresses, of: Band, pointers: int, mask: int | None) -> int:
+    value = builder.shared.value()
+    if not builder.add(Fetch(value, pointers, mask, builder.draws.choose((0, 0, 0, 1)))):
+        raise Undone
+    return cast(builder, value, of.sizes.kind)
+
+
+def stored(builder: Addresses, of: Band, start: int | None, value: int, region: Region) -> None:
+    """Store a block of a matrix. Raises `Undone`."""
+    columns = columns_from(builder, of, start)
+    target = address(builder, places(builder, of, columns), region)
+    value = cast(builder, value, region.kind)
+    if not builder.add(Put(target, value, inside(builder, of, columns))):
+        raise Undone
