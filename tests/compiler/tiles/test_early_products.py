@@ -49,6 +49,29 @@ def of_other_lengths(
     tl.store(out + program * BM * D + m[:, None] * D + d[None, :], sums + total[:, None])
 
 
+@triton.jit
+def of_a_product(a, b, out, count, SIDE: tl.constexpr):
+    """A loop adds products of a product that is computed before it."""
+    side = tl.arange(0, SIDE)
+    at = side[:, None] * SIDE + side[None, :]
+    x, y = tl.load(a + at), tl.load(b + at)
+    first = tl.dot(x, y, input_precision="ieee")
+    sums = tl.full((SIDE, SIDE), 1, tl.float32)
+    for _ in range(count):
+        sums = tl.dot(first, y, sums, input_precision="ieee")
+    tl.store(out + at, sums)
+
+
+def test_products_of_a_product_are_added_up(device: VirtualChip) -> None:
+    """The operand of the second product changes when the first one is raised."""
+    a, b = (np.random.default_rng(seed).integers(-4, 5, (16, 16)).astype(np.float32) for seed in (5, 6))
+    out = put(device, np.full(a.shape, -77, np.float32))
+    compiled = of_a_product[(1,)](put(device, a), put(device, b), out, 3, SIDE=16)
+    np.testing.assert_array_equal(out.numpy(), 1 + 3 * (a @ b @ b))
+    sums = [line for line in compiled.asm["tiles"].splitlines() if 'memory = "sums"' in line]
+    assert len(sums) == 2  # the loop's sums stay in their buffer
+
+
 @pytest.mark.parametrize("first", range(LENGTHS))
 @pytest.mark.parametrize("programs", [5, 24, 41])
 def test_programs_begin_before_others_of_any_length_end(
