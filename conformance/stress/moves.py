@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from triton_porting_kit.conformance.stress.memory_moves import MemoryMoves
@@ -106,6 +106,11 @@ def compared(builder: MemoryMoves, value: int, symbol: str, number: int) -> int:
         other = cast(builder, argument(builder, bits, signed), kind.name)
     pair = (value, other) if draws.chance(0.75) else (other, value)
     return let(builder, f"compare {symbol}", *pair)
+
+
+def all_of(builder: MemoryMoves, masks: Sequence[int]) -> int | None:
+    """The conjunction of up to two masks; None without any."""
+    return let(builder, "&", *masks) if len(masks) > 1 else next(iter(masks), None)
 
 
 def fetch(builder: MemoryMoves, pointer: int, mask: int | None = None) -> int:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
 from triton_porting_kit.conformance.stress.matrices.tiling import Sizes, Tile, upright
-from triton_porting_kit.conformance.stress.moves import Undone, address, argument, by, cast, let, literal
+from triton_porting_kit.conformance.stress.moves import (
+    Undone,
+    address,
+    all_of,
+    argument,
+    by,
+    cast,
+    let,
+    literal,
+)
 from triton_porting_kit.conformance.stress.program import Fetch, Region
 
 STORED = ("i8", "fp16", "bf16", "fp32")
@@ -99,7 +108,7 @@ class Reading:
         if not whole or draws.chance(0.5):
             rest = let(builder, "-", self.tile.ends.depth, start)
             masks.append(let(builder, "compare <", upright(builder, self.depth, own.loaded_axis), rest))
-        mask = None if not masks else masks[0] if len(masks) == 1 else let(builder, "&", *masks)
+        mask = all_of(builder, masks)
         loaded = builder.shared.value()
         other = draws.choose((0,) * 8 + (1, 3))
         if not builder.add(Fetch(loaded, pointers, mask, other)):

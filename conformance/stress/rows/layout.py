@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
 from triton_porting_kit.conformance.stress.draws import Draws
-from triton_porting_kit.conformance.stress.moves import Undone, address, by, cast, let, literal
+from triton_porting_kit.conformance.stress.moves import Undone, address, all_of, by, cast, let, literal
 from triton_porting_kit.conformance.stress.operations.base import LARGEST_TILE
 from triton_porting_kit.conformance.stress.program import Fetch, Put, Region
 from triton_porting_kit.conformance.stress.regions import MOST_SPAN
@@ -76,7 +76,7 @@ class Band:
     columns: int
     """The first columns, a line."""
     facts: list[int] = field(default_factory=list)
-    """What was found out about each row: scalars, or columns of numbers."""
+    """What earlier passes reduced each row to: scalars, or columns of numbers."""
     arrays: list[Region] = field(default_factory=list)
     """The matrices that were loaded."""
 
@@ -98,14 +98,14 @@ def columns_from(builder: Addresses, of: Band, start: int | None) -> int:
 
 
 def inside(builder: Addresses, of: Band, columns: int, end: int | None = None) -> int | None:
-    """The mask of a block; None if it has no element outside, sometimes. `end`: the number of columns, if it is not the
-    matrix's own."""
+    """The mask of a block. If no element is outside of the matrix, it may be None. `end`: the number of columns, if not
+    the matrix's own."""
     draws, masks = builder.draws, []
     if end is not None or of.sizes.columns % of.sizes.width or draws.chance(0.5):
         masks.append(let(builder, "compare <", columns, of.ends[1] if end is None else end))
     if of.sizes.height > 1 and (of.sizes.rows % of.sizes.height or draws.chance(0.5)):
         masks.append(let(builder, "compare <", of.rows, of.ends[0]))
-    return None if not masks else masks[0] if len(masks) == 1 else let(builder, "&", *masks)
+    return all_of(builder, masks)
 
 
 def places(builder: Addresses, of: Band, columns: int) -> int:
@@ -114,7 +114,7 @@ def places(builder: Addresses, of: Band, columns: int) -> int:
 
 
 def loaded(builder: Addresses, of: Band, start: int | None, region: Region) -> int:
-    """A block of a matrix, or of one row for all (`Region.number` is not in `Band.arrays`), in the computed type."""
+    """A block of a matrix, in the computed type. A region that is not in `Band.arrays` has one row for all rows."""
     columns = columns_from(builder, of, start)
     at = places(builder, of, columns) if region in of.arrays else columns
     mask = inside(builder, of, columns)

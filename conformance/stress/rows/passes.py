@@ -18,7 +18,7 @@ Change = Callable[[Addresses, Band, int | None, int], int]
 
 
 def _with_fact(builder: Addresses, of: Band, start: int | None, value: int) -> int:
-    """With what an earlier pass found out about the row."""
+    """With a number to which an earlier pass reduced the row."""
     if not of.facts:
         return _literally(builder, of, start, value)
     return let(builder, builder.draws.choose(("-", "-", "*", "+")), value, builder.draws.choose(of.facts))
@@ -77,7 +77,7 @@ def _scanned(builder: Addresses, of: Band, start: int | None, value: int) -> int
 
 
 def _centred(builder: Addresses, of: Band, start: int | None, value: int) -> int:
-    """Minus what is found out about the block alone."""
+    """Minus the sum or the maximum of the block alone."""
     return let(builder, "-", value, reduced(builder, of, value, builder.draws.choose(("tl.sum", "tl.max"))))
 
 
@@ -133,7 +133,8 @@ STYLES = ("blocks", "numbers", "neither")
 
 
 def pass_through(builder: Addresses, of: Band, *, last: bool) -> None:
-    """A pass through the blocks of the rows, which finds out something, or stores blocks, or both. Raises `Undone`."""
+    """A pass through the blocks of the rows. It reduces each row to a number, or stores blocks, or both. Raises
+    `Undone`."""
     draws, own = builder.draws, of.sizes
     style = "neither" if last and draws.chance(0.6) else draws.choose(STYLES)
     how = draws.choose([*REDUCTIONS])
@@ -162,7 +163,7 @@ def pass_through(builder: Addresses, of: Band, *, last: bool) -> None:
 
 
 def turn_halves(builder: Addresses, of: Band) -> None:
-    """A pass that computes both halves of the rows from both, as rotary embeddings do, often in place."""
+    """A pass that computes both halves of the rows from both, as rotary embeddings do, in place."""
     draws = builder.draws
     kinds = [k for k in ("fp16", "bf16") if k in builder.vocabulary and of.sizes.kind == "fp32"]
     kind = draws.choose([of.sizes.kind, of.sizes.kind, *kinds])

@@ -45,7 +45,7 @@ def _rows(builder: Addresses, of: Sizes) -> None:
 
 
 def _group(builder: Addresses, of: Band) -> None:
-    """The passes through a group of rows; then what was found out is stored."""
+    """The passes through a group of rows; then the numbers that they reduced rows to are stored."""
     count = builder.draws.weighted(PASSES)
     for turn in range(count):
         if builder.draws.chance(0.15):
