@@ -168,6 +168,21 @@ def convert(
     return builder.cast(name, value, vector_type(types.register(target), value.lanes))
 
 
+def round_to_bf16(builder: LoopBuilder, values: list[Value]) -> Value:
+    """f32 rounded to bf16 by AVX512-BF16's VCVTNEPS2BF16, which LLVM emits for this cast; held as bits.
+
+    LLVM 22 aborts if the operand turns out to be constant when types are legal already, so a fence hides it.
+    """
+    (value,) = values
+    suffix = f"v{value.lanes}f32" if value.lanes > 1 else "f32"
+    text = (
+        f'llvm.call_intrinsic "llvm.arithmetic.fence.{suffix}"({value.name}) : ({value.type}) -> {value.type}'
+    )
+    hidden = builder.pure(text, value.type, (value,))
+    nearest = builder.cast("arith.truncf", hidden, vector_type("bf16", value.lanes))
+    return builder.cast("arith.bitcast", nearest, vector_type(types.register("bf16"), value.lanes))
+
+
 def _extend(builder: LoopBuilder, value: Value, source: str, target: str) -> Value:
     """Convert an 8-bit float to a 16-bit one, which represents all its values."""
     value = widen(builder, value, source)

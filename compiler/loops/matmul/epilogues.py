@@ -14,12 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import Store
-from triton_porting_kit.compiler.loops.arithmetic.elementwise import TO_NEAREST
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import TO_NEAREST, round_to_bf16
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import DEEPEST, Lowering
-from triton_porting_kit.compiler.loops.matmul.products import rounded
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, Place
 from triton_porting_kit.compiler.loops.memory import ordered
 from triton_porting_kit.compiler.loops.memory.store_footprint import StoreFootprint
@@ -99,7 +98,9 @@ class Epilogue:
         for operation in self.chain:
             if self.rounds and operation is self.chain[0]:
                 total = lowering.tensor(self.sums)
-                lowering.define(operation.results[0], Elementwise(total.shape, "bf16", [total], rounded))
+                lowering.define(
+                    operation.results[0], Elementwise(total.shape, "bf16", [total], round_to_bf16)
+                )
             else:
                 lowering.operation(operation)
         yield lowering.tensor(Store(self.store).value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import partial
 
-from triton_porting_kit.compiler.loops.arithmetic.elementwise import TO_NEAREST, convert
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import TO_NEAREST, convert, round_to_bf16
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
@@ -166,9 +166,9 @@ class Interleaved(Product):
         """A factor in the type that it is packed in."""
         held = tensor.buffer or tensor
         if self.rounds and held.element == "f32":  # exact: see `scaled_factors`
-            return Elementwise(held.shape, self.element, [held], rounded)
+            return Elementwise(held.shape, self.element, [held], round_to_bf16)
         if self.rounds and _rounds_to_nearest(held) and held.operands[0].element == "f32":
-            return Elementwise(held.shape, held.element, held.operands, rounded)
+            return Elementwise(held.shape, held.element, held.operands, round_to_bf16)
         return converted(held, self.element)
 
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
@@ -371,13 +371,6 @@ def _rounds_to_nearest(tensor: Tensor) -> bool:
     owner = None if tensor.definition is None else tensor.definition.owner
     toward_zero = owner is not None and owner.integer("roundingmode", TO_NEAREST) != TO_NEAREST
     return is_operation(tensor, "arith.truncf") and not toward_zero
-
-
-def rounded(builder: LoopBuilder, values: list[Value]) -> Value:
-    """f32 rounded to bf16 by AVX512-BF16's VCVTNEPS2BF16, which LLVM emits for this cast; held as bits."""
-    (value,) = values
-    narrow = builder.cast("arith.truncf", value, vector_type("bf16", value.lanes))
-    return builder.cast("arith.bitcast", narrow, vector_type(types.register("bf16"), value.lanes))
 
 
 def converted(tensor: Tensor, element: str) -> Tensor:

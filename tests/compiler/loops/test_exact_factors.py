@@ -116,3 +116,23 @@ def test_what_is_expensive_is_kept_for_later_uses(again: str, across: bool, targ
     expected = (np.sqrt(wide) * np.sqrt(wide + 1)).astype(np.int8)
     for name in ("O", "S"):
         np.testing.assert_array_equal(found[name].reshape(K, N), expected, err_msg=name)
+
+
+@triton.jit
+def every_other_row(X, W, O, K: tl.constexpr, N: tl.constexpr):
+    for _ in range(2):  # where a mask is computed for each row
+        m, k, n = tl.arange(0, K)[:, None], tl.arange(0, K), tl.arange(0, N)
+        x = tl.load(X + m * K + k[None, :])
+        w = tl.where((k % 2 == 0)[:, None], tl.load(W + n[None, :] + tl.full((K, 1), 0, tl.int32)), 0.0)
+        tl.store(O + m * N + n[None, :], tl.dot(x, w.to(tl.bfloat16)))
+
+
+@pytest.mark.parametrize("target", kinds())
+def test_rows_that_are_rounded_zeros(target: str) -> None:
+    """LLVM finds out that a row is zero when types are legal already. It aborted then."""
+    signature = {"X": "*bf16", "W": "*fp32", "O": "*fp32"}
+    kernel = Poisoned(every_other_row, signature, kinds()[target], K=K, N=16)
+    w = np.arange(16, dtype=np.float32) - 5
+    x = np.eye(K, dtype=np.float32).view(np.uint32) >> 16
+    found = kernel(X=x.astype(np.uint16).ravel(), W=w, O=np.full(K * 16, 9.0, np.float32))["O"]
+    np.testing.assert_array_equal(found.reshape(K, 16), np.where(np.arange(K)[:, None] % 2 == 0, w, 0.0))
