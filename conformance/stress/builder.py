@@ -13,7 +13,7 @@ import numpy as np
 from triton_porting_kit.conformance.stress.draws import Draws
 from triton_porting_kit.conformance.stress.numbers import Datum, as_number
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
-from triton_porting_kit.conformance.stress.operations.base import EVERY, INTEGERS, SHAPES, need
+from triton_porting_kit.conformance.stress.operations.base import EVERY, INTEGERS, LARGEST_TILE, SHAPES, need
 from triton_porting_kit.conformance.stress.operations.memory import flavour, strides
 from triton_porting_kit.conformance.stress.operations.reducing import ACCUMULATORS
 from triton_porting_kit.conformance.stress.oracle import (
@@ -23,6 +23,7 @@ from triton_porting_kit.conformance.stress.oracle import (
     place_of,
 )
 from triton_porting_kit.conformance.stress.program import (
+    MOST_SPAN,
     STYLES,
     WRITES,
     Atomic,
@@ -51,7 +52,12 @@ from triton_porting_kit.conformance.stress.typing import (
 
 @dataclass
 class Shared:
-    """What the bodies of one program share: the numbering of values and outputs, and all regions."""
+    """What the bodies of one program share: limits, the numbering of values and outputs, and all regions."""
+
+    largest: int = LARGEST_TILE
+    """The largest number of elements of a tile."""
+    span: int = MOST_SPAN
+    """The `span` of regions."""
 
     values: int = 0
     outputs: int = 0
@@ -68,7 +74,7 @@ class Shared:
     def region(self, kind: str, flavour: str, seed: int, **more: Any) -> Region:
         """A new region, whose size is not known yet."""
         number = len(self.regions)
-        self.regions[number] = Region(number, kind, flavour, seed, **more)
+        self.regions[number] = Region(number, kind, flavour, seed, span=self.span, **more)
         return self.regions[number]
 
 
@@ -122,6 +128,7 @@ class Builder:
         try:
             check_statement(statement, types, every)
             need(all(t.kind_name.lstrip("*") in self.vocabulary for t in every.values()))
+            need(all(t.count <= self.shared.largest for t in every.values()))
             outputs = outputs_of(Program((statement,), self.grid), {**self.types, **every})
             states = {**states_of(tuple(self.shared.regions.values())), **self.copied()}
             with np.errstate(all="ignore"):

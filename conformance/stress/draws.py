@@ -62,7 +62,8 @@ def content_at(kind: Kind, places: Array, flavour: str, seed: int) -> Array:
     """The elements of a content at given places, which may be negative: values of a type, in its host type.
 
     For floating-point types, ``small`` gives multiples of 1/4 up to 8, and ``whole`` gives whole numbers up to 16. Sums
-    and products of both stay exact for many operations. Other contents use all digits of the type.
+    and products of both stay exact for many operations. Other contents use all digits of the type. 8-bit types have
+    multiples of 1/4 up to 2, and whole numbers up to 8.
     """
     if flavour in ("zeros", "ones"):
         return np.full(places.shape, flavour == "ones", kind.host)
@@ -74,6 +75,8 @@ def content_at(kind: Kind, places: Array, flavour: str, seed: int) -> Array:
     if kind.is_integer:
         return _integers(kind, bits, flavour)
     signed = (bits >> np.uint64(20)).astype(np.int64)
+    if kind.is_minifloat:
+        return np.asarray((signed % 17 - 8) / (4.0 if flavour == "small" else 1.0), kind.host)
     if flavour == "small":
         return np.asarray((signed % 65 - 32) / 4.0, kind.host)
     if flavour == "whole":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeVar
 
@@ -11,26 +11,44 @@ from triton_porting_kit.conformance.stress.addresses import Addresses
 from triton_porting_kit.conformance.stress.builder import Shared
 from triton_porting_kit.conformance.stress.draws import Draws
 from triton_porting_kit.conformance.stress.moves import Undone
+from triton_porting_kit.conformance.stress.operations.base import LARGEST_TILE
 from triton_porting_kit.conformance.stress.oracle import fitted
-from triton_porting_kit.conformance.stress.program import PLACES, Malformed, Program
+from triton_porting_kit.conformance.stress.program import MOST_SPAN, PLACES, Malformed, Program
 from triton_porting_kit.conformance.stress.rewriting import tidy
 
 Plan = TypeVar("Plan")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large tiles and arrays are."""
+
+    largest: int
+    """The largest number of elements of a tile."""
+    span: int
+    """The largest number of elements of an array."""
+
+
+LIMITS = ((Limits(LARGEST_TILE, MOST_SPAN), 2.0), (Limits(8 * LARGEST_TILE, 16 * MOST_SPAN), 1.0))
+"""With weights: small tiles, and tiles as large as those of users."""
 
 
 def grown(
     draws: Draws,
     seed: int,
     vocabulary: tuple[str, ...],
-    plan: Callable[[], tuple[Plan, int]],
+    plan: Callable[[Limits], tuple[Plan, int]],
     body: Callable[[Addresses, Plan], None],
 ) -> Program:
-    """The program of a seed, with some types. `plan` draws a plan and the number of programs of the grid; `body` adds
-    the statements, and raises `Undone` or `Malformed` for a plan that cannot be followed."""
+    """The program of a seed, with some types. `plan` draws a plan and the number of programs of the grid, within
+    limits; `body` adds the statements, and raises `Undone` or `Malformed` for a plan that cannot be followed."""
     for _ in count():
-        own, programs = plan()
+        limits = draws.weighted(LIMITS)
+        own, programs = plan(limits)
         program = Program((), (programs,), draws.choose((1, 2, 4, 4)), seed, place=draws.choose(PLACES))
-        builder = Addresses(draws, program, Shared(), {}, [{} for _ in range(programs)])
+        builder = Addresses(
+            draws, program, Shared(limits.largest, limits.span), {}, [{} for _ in range(programs)]
+        )
         builder.vocabulary = vocabulary
         try:
             body(builder, own)

@@ -191,6 +191,10 @@ WRITES = (Store, Atomic, Put)
 """Statements that write to memory."""
 
 
+MOST_SPAN = 4096
+"""The maximum distance, in elements, between the first and the last element accessed in a region, in most programs."""
+
+
 @dataclass(frozen=True)
 class Region:
     """An array that programs address freely, relative to the position of element 0, which need not exist.
@@ -209,6 +213,10 @@ class Region:
     low: int = 0
     """The index of its first element."""
     size: int = 1
+    span: int = MOST_SPAN
+    """The maximum distance, in elements, between the first and the last element accessed."""
+    rewritten: bool = False
+    """Whether elements are stored more than once."""
 
 
 PLACES = ("zones", "end", "start")

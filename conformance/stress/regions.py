@@ -13,8 +13,6 @@ from triton_porting_kit.conformance.stress.numbers import Datum, as_number
 from triton_porting_kit.conformance.stress.program import IllConditioned, Region
 from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
-MOST_SPAN = 4096
-"""The maximum distance, in elements, between the first and the last element accessed in a region."""
 COMBINATIONS: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "min": min,
@@ -48,6 +46,8 @@ class State:
     """The index of the first element accessed."""
     high: int | None = None
     """The index of the last element accessed."""
+    rewritten: bool = False
+    """Whether elements were stored more than once."""
 
     @property
     def kind(self) -> Kind:
@@ -95,6 +95,7 @@ class State:
             if place in found and (error or found[place] != value):
                 raise IllConditioned("two lanes store into one element")
             self._write(place, program)
+            self.rewritten |= place in self.values and place not in found
             found[place] = self.values[place] = value
             self.errors[place] = error
 
@@ -131,7 +132,8 @@ class State:
         """The region cut to the elements that were accessed."""
         if self.low is None or self.high is None:
             return replace(self.region, low=0, size=1)
-        return replace(self.region, low=self.low, size=self.high - self.low + 1)
+        size = self.high - self.low + 1
+        return replace(self.region, low=self.low, size=size, rewritten=self.rewritten)
 
     def _touch(self, places: Array) -> None:
         if not places.size:
@@ -139,7 +141,7 @@ class State:
         low, high = int(places.min()), int(places.max())
         self.low = low if self.low is None else min(low, self.low)
         self.high = high if self.high is None else max(high, self.high)
-        if self.high - self.low >= MOST_SPAN:
+        if self.high - self.low >= self.region.span:
             raise IllConditioned("elements that are too far apart")
 
     def _read(self, place: int, program: int) -> None:

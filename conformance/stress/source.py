@@ -122,8 +122,9 @@ class _Writer:
         self._linear = linear[0] if len(linear) == 1 else f"({' + '.join(linear)})"
         self._single = program.programs == 1
         self._warps = program.warps
-        self._loads_stored = bool(
-            loaded_regions(program) & {r.number for r in program.regions if r.use == "store"}
+        loaded = loaded_regions(program)
+        self._accesses_stored = any(
+            r.use == "store" and (r.rewritten or r.number in loaded) for r in program.regions
         )
 
     def body(self, body: tuple[Statement, ...], depth: int, last: list[str] | None = None) -> list[str]:
@@ -169,13 +170,14 @@ class _Writer:
         if fetch.rest is not None:
             return f"{load}, mask=v{fetch.mask}, other=v{fetch.rest})"
         if fetch.other is not None:
-            return f"{load}, mask=v{fetch.mask}, other={fetch.other})"
+            other = float(fetch.other) if self._types[fetch.out].kind.is_minifloat else fetch.other
+            return f"{load}, mask=v{fetch.mask}, other={other})"
         zero = f"tl.full((), 0, {self._types[fetch.out].kind.language})"
         return f"tl.where(v{fetch.mask}, {load}, mask=v{fetch.mask}), {zero})"
 
     def _orders(self, put: Put) -> bool:
-        """Whether a store needs barriers: another warp may load what one warp stores."""
-        return put.kind == "store" and self._warps > 1 and self._loads_stored
+        """Whether a store needs barriers: another warp may load what one warp stores, or store there, too."""
+        return put.kind == "store" and self._warps > 1 and self._accesses_stored
 
     def _let(self, let: Let) -> Iterator[str]:
         operation = OPERATIONS[let.op]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
-from triton_porting_kit.conformance.stress.matrices.tiling import Tile, inside, upright
+from triton_porting_kit.conformance.stress.matrices.tiling import MOST_TILES, Tile, inside, upright
 from triton_porting_kit.conformance.stress.moves import Undone, address, argument, cast, fetch, let, literal
 from triton_porting_kit.conformance.stress.operations.elementwise import FUNCTIONS
 from triton_porting_kit.conformance.stress.program import Fetch, Put, Store
-from triton_porting_kit.conformance.stress.regions import MOST_SPAN
 from triton_porting_kit.conformance.stress.repeating import counted, repeated
 from triton_porting_kit.conformance.stress.typing import ATOMIC_TYPES
 
@@ -133,7 +132,7 @@ def kept(builder: Addresses, number: int, value: int) -> None:
     """Store a value for the tile of a number."""
     shape = builder.types[value].shape
     count = builder.types[value].count
-    if len(shape) != 1 or count * 4 > MOST_SPAN:
+    if len(shape) != 1 or count * MOST_TILES > builder.shared.span:
         builder.add(Store(builder.shared.output(), value, None, shape))
         return
     region = builder.shared.region(builder.types[value].kind_name, "small", 3, use="store")

@@ -19,8 +19,10 @@ from triton_porting_kit.conformance.stress.moves import (
 )
 from triton_porting_kit.conformance.stress.program import Fetch, Region
 
-STORED = ("i8", "fp16", "bf16", "fp32")
+STORED = ("i8", "fp16", "bf16", "fp32", "fp8e4nv", "fp8e5")
 """Types of factors in memory, if floating-point numbers are multiplied."""
+NIBBLES = 8
+"""The number of 4-bit integers in an i32."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,17 @@ class Factor:
     """How the other dimension is addressed: ``plain``, ``wrapped`` around its end, or by a ``gathered`` index."""
     change: Change
     """What is computed from a tile."""
+    packed: bool = False
+    """Whether each element in memory has `NIBBLES` consecutive terms, as weights of 4 bits do."""
 
     @property
     def loaded_axis(self) -> int:
         """The dimension of the loaded tiles along which the product sums."""
         return 1 - self.axis if self.transposed else self.axis
+
+    def step(self, terms: int) -> int:
+        """The distance in memory, in elements, between tiles that lie so many terms apart."""
+        return self.deep * terms // (NIBBLES if self.packed else 1)
 
 
 def factor(builder: Addresses, of: Sizes, axis: int, other: Factor | None = None) -> Factor:
@@ -62,15 +70,18 @@ def factor(builder: Addresses, of: Sizes, axis: int, other: Factor | None = None
         rows_apart, within = draws.choose(((1, width), (1, width + 5), (of.gap, of.gap * width + 3)))
     stored = [k for k in (of.kind, of.kind, *STORED) if k in builder.vocabulary]
     kind = of.kind if of.kind == "i8" or draws.chance(0.5) else draws.choose(stored)
+    packed = of.kind != "i8" and draws.chance(0.1)
+    kind, flavour = ("i32", "full") if packed else (kind, draws.choose(("small", "whole")))
     region = builder.shared.region(
-        kind, draws.choose(("small", "whole")), draws.below(1 << 30), origin=draws.choose(("literal", "argument"))
-    )  # fmt: skip
-    region = other.region if other is not None and draws.chance(0.1) else region
+        kind, flavour, draws.below(1 << 30), origin=draws.choose(("literal", "argument"))
+    )
+    if other is not None and other.packed == packed and draws.chance(0.1):
+        region = other.region
     place = draws.weighted((("plain", 5.0), ("wrapped", 1.5), ("gathered", 1.5)))
     change = draws.weighted(CHANGES)
     transposed, moves, fixed = (draws.chance(p) for p in (0.15, 0.5, 0.1))
     return Factor(
-        region, axis, max(rows_apart, 1), max(within, 1), transposed, moves, fixed, place, change
+        region, axis, max(rows_apart, 1), max(within, 1), transposed, moves, fixed, place, change, packed
     )  # fmt: skip
 
 
@@ -90,6 +101,8 @@ class Reading:
         own, depth = self.factor, self.depth
         if start is not None:
             depth = let(builder, "+", depth, start)
+        if own.packed:
+            depth = literal(builder, depth, "//", NIBBLES)
         kept = upright(builder, self.lines, 1 - own.loaded_axis)
         along = upright(builder, depth, own.loaded_axis)
         terms = [_times(builder, kept, own.apart), _times(builder, along, own.deep)]
@@ -113,11 +126,22 @@ class Reading:
         other = draws.choose((0,) * 8 + (1, 3))
         if not builder.add(Fetch(loaded, pointers, mask, other)):
             raise Undone
+        loaded = self._numbers(builder, loaded)
         if own.transposed and draws.chance(0.5):
             loaded = let(builder, "tl.trans", loaded)
             return self._changed(builder, loaded, own.axis, start)
         loaded = self._changed(builder, loaded, own.loaded_axis, start)
         return let(builder, "tl.trans", loaded) if own.transposed else loaded
+
+    def _numbers(self, builder: Addresses, loaded: int) -> int:
+        """What is loaded as numbers that a program can compute with."""
+        if self.factor.packed:
+            place = literal(builder, literal(builder, self.depth, "%", NIBBLES), "*", 4)
+            shifted = let(builder, ">>", loaded, upright(builder, place, self.factor.loaded_axis))
+            return literal(builder, shifted, "&", 15)
+        if builder.types[loaded].kind.is_minifloat:
+            return cast(builder, loaded, builder.draws.choose((self.tile.sizes.kind, "fp16", "bf16", "fp32")))
+        return loaded
 
     def _changed(self, builder: Addresses, value: int, axis: int, start: int) -> int:
         kind = self.tile.sizes.kind

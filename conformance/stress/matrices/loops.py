@@ -49,7 +49,7 @@ def summed(
             own = at[pointers[side]] if side in pointers else side.pointers(inner, start)
             tiles.append(side.load(inner, own, start))
             if side in pointers:
-                after[pointers[side]] = _forward(inner, own, side.factor.deep * tile.sizes.k)
+                after[pointers[side]] = _forward(inner, own, side.factor.step(tile.sizes.k))
         found = Iteration(tile, tiles[0], tiles[1], start, read)
         for values, next in wanted:
             after |= zip(values, next(inner, found, tuple(at[v] for v in values)), strict=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
 from triton_porting_kit.conformance.stress.draws import Draws
-from triton_porting_kit.conformance.stress.growing import grown
+from triton_porting_kit.conformance.stress.growing import Limits, grown
 from triton_porting_kit.conformance.stress.matrices.endings import finished, kept
 from triton_porting_kit.conformance.stress.matrices.factors import factor, reading
 from triton_porting_kit.conformance.stress.matrices.loops import Next, summed
@@ -19,9 +19,12 @@ from triton_porting_kit.conformance.stress.matrices.tiling import (
     tile_at,
 )
 from triton_porting_kit.conformance.stress.moves import Undone, argument, let
+from triton_porting_kit.conformance.stress.operations.base import EVERY
 from triton_porting_kit.conformance.stress.program import BETWEEN, Loop, Program, Store
 from triton_porting_kit.conformance.stress.repeating import repeated
 
+MINIFLOATS = ("fp8e4nv", "fp8e5")
+"""Types of stored factors in programs that have all other types."""
 BESIDES = ((0, 3.0), (1, 3.0), (2, 2.0), (3, 1.0))
 """How many more values the loop over the terms carries, with weights."""
 
@@ -29,12 +32,13 @@ BESIDES = ((0, 3.0), (1, 3.0), (2, 2.0), (3, 1.0))
 def multiplying(draws: Draws, seed: int, vocabulary: tuple[str, ...]) -> Program:
     """A program that multiplies matrices in tiles."""
 
-    def plan() -> tuple[Sizes, int]:
-        of = sizes(draws, vocabulary)
+    def plan(limits: Limits) -> tuple[Sizes, int]:
+        of = sizes(draws, vocabulary, limits)
         tiles = math.prod(of.grid)
         return of, draws.between(1, tiles) if of.persistent else tiles
 
-    return grown(draws, seed, vocabulary, plan, _tiles)
+    types = (*vocabulary, *MINIFLOATS) if vocabulary == EVERY else vocabulary
+    return grown(draws, seed, types, plan, _tiles)
 
 
 def _tiles(builder: Addresses, of: Sizes) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
+from triton_porting_kit.conformance.stress.matrices.dots import dot, dot_scaled
 from triton_porting_kit.conformance.stress.matrices.factors import Reading
 from triton_porting_kit.conformance.stress.matrices.tiling import Sizes, Tile, upright
 from triton_porting_kit.conformance.stress.moves import (
@@ -51,16 +52,16 @@ Way = Callable[[Addresses, Iteration, int], int]
 
 
 def _accumulated(builder: Addresses, at: Iteration, total: int) -> int:
-    return let(builder, "tl.dot", at.left, at.right, total)
+    return dot(builder, at.left, at.right, total)
 
 
 def _added(builder: Addresses, at: Iteration, total: int) -> int:
-    pair = (total, let(builder, "tl.dot", at.left, at.right))
+    pair = (total, dot(builder, at.left, at.right))
     return let(builder, "+", *(pair if builder.draws.chance(0.7) else pair[::-1]))
 
 
 def _subtracted(builder: Addresses, at: Iteration, total: int) -> int:
-    return let(builder, "-", total, let(builder, "tl.dot", at.left, at.right))
+    return let(builder, "-", total, dot(builder, at.left, at.right))
 
 
 def _rescaled(builder: Addresses, at: Iteration, total: int) -> int:
@@ -142,8 +143,8 @@ def _product(left: Callable[[Addresses, int], int], right: Callable[[Addresses, 
             cast(builder, right(builder, at.right), at.sizes.kind),
         )
         if builder.draws.chance(0.5):
-            return let(builder, "tl.dot", *pair, total)
-        return let(builder, "+", total, let(builder, "tl.dot", *pair))
+            return dot(builder, *pair, total)
+        return let(builder, "+", total, dot(builder, *pair))
 
     return next
 
@@ -163,7 +164,7 @@ def _turned(builder: Addresses, value: int) -> int:
 def _swapped(builder: Addresses, at: Iteration, total: int) -> int:
     """The transposed product."""
     factors = _turned(builder, at.right), _turned(builder, at.left)
-    return let(builder, "tl.dot", *factors, total)
+    return dot(builder, *factors, total)
 
 
 def _with_others(builder: Addresses, at: Iteration, total: int) -> int:
@@ -172,16 +173,16 @@ def _with_others(builder: Addresses, at: Iteration, total: int) -> int:
     lines = let(builder, "plain %", literal(builder, own.lines, "+", 1), at.tile.ends.columns)
     other = Reading(own.factor, own.tile, lines, own.depth)
     right = other.load(builder, other.pointers(builder, at.start), at.start)
-    return let(builder, "tl.dot", at.left, right, total)
+    return dot(builder, at.left, right, total)
 
 
 def _chained(builder: Addresses, at: Iteration, total: int) -> int:
     """The product as the left factor of another one, as in attention."""
     of = at.sizes
-    first = let(builder, "tl.dot", at.left, at.right)
+    first = dot(builder, at.left, at.right)
     if of.sums == "i32":
         first = literal(builder, first, "%", 3)
-    return let(builder, "tl.dot", cast(builder, first, of.kind), _square(builder, of), total)
+    return dot(builder, cast(builder, first, of.kind), _square(builder, of), total)
 
 
 def _square(builder: Addresses, of: Sizes) -> int:
@@ -242,7 +243,7 @@ def _attended(builder: Addresses, at: Iteration, totals: Values) -> Values:
     of, (most, weight, total) = at.sizes, totals
     if of.kind != "fp32":
         raise Undone  # too little would be known of the sums
-    scores = literal(builder, let(builder, "tl.dot", at.left, at.right), "*", 0.0625)
+    scores = literal(builder, dot(builder, at.left, at.right), "*", 0.0625)
     now = let(builder, "tl.maximum", most, let(builder, "tl.max", scores, axis=1, keep_dims=False))
     below = let(builder, "-", scores, upright(builder, now, 0))
     shares = let(builder, "tl.exp2", below)
@@ -250,7 +251,15 @@ def _attended(builder: Addresses, at: Iteration, totals: Values) -> Values:
     sums = let(builder, "tl.sum", shares, axis=1, keep_dims=False)
     weight = let(builder, "+", let(builder, "*", weight, decay), sums)
     scaled = let(builder, "*", total, upright(builder, decay, 0))
-    return now, weight, let(builder, "tl.dot", shares, _square(builder, of), scaled)
+    return now, weight, dot(builder, shares, _square(builder, of), scaled)
+
+
+def _with_scales(builder: Addresses, at: Iteration, total: int) -> int:
+    """A product of other factors, with scales; without the types that it needs, the same product once more."""
+    of = at.sizes
+    if not {"u8", "bf16", "fp8e5"} <= set(builder.vocabulary) or of.sums != "fp32":
+        return _accumulated(builder, at, total)
+    return dot_scaled(builder, of.m, of.n, max(of.k, 64), at.start, total)
 
 
 BESIDE: tuple[Beside, ...] = (
@@ -269,6 +278,8 @@ BESIDE: tuple[Beside, ...] = (
     one(lambda s: (s.k, s.n), _with(_flipped, left=False)),
     one(lambda s: (s.m,), _with(_row_sums, left=True)),
     one(lambda s: (s.n,), _column_maxima),
+    one(lambda s: (s.m, s.n), _with_scales),
+    one(lambda s: (s.m, s.n), _with_scales),
     one(lambda s: (2 * s.k, s.m // 2), _reshaped),
     one(lambda s: (), _stored),
     Beside(lambda s: ((s.m,), (s.m,), (s.m, s.m)), _attended),

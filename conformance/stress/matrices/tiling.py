@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
 from triton_porting_kit.conformance.stress.draws import Draws
+from triton_porting_kit.conformance.stress.growing import Limits
 from triton_porting_kit.conformance.stress.moves import argument, let, literal
-from triton_porting_kit.conformance.stress.operations.base import LARGEST_TILE
 from triton_porting_kit.conformance.stress.operations.reducing import ACCUMULATORS
-from triton_porting_kit.conformance.stress.regions import MOST_SPAN
 
-SIDES = (16, 16, 32, 32, 64)
+SIDES = (16, 16, 32, 32, 64, 64, 128, 256)
 """Side lengths of the tiles that are multiplied."""
 MOST_TILES = 4
 """The maximum number of tiles of a result."""
@@ -43,18 +42,19 @@ class Sizes:
         return -(-self.rows // self.m), -(-self.columns // self.n)
 
 
-def sizes(draws: Draws, vocabulary: tuple[str, ...]) -> Sizes:
-    """Random sizes: tiles that fit `LARGEST_TILE`, and matrices that fit `MOST_SPAN`."""
+def sizes(draws: Draws, vocabulary: tuple[str, ...], limits: Limits) -> Sizes:
+    """Random sizes within limits."""
     kind = draws.choose([k for k, s in ACCUMULATORS.items() if {k, s} <= set(vocabulary)])
-    m, n = draws.choose(SIDES), draws.choose(SIDES)
-    k = draws.choose([s for s in SIDES if s * max(m, n) <= LARGEST_TILE and (kind != "i8" or s >= 32)])
-    while m * n > LARGEST_TILE:
+    sides = [s for s in SIDES if 32 * s <= limits.largest]
+    m, n = draws.choose(sides), draws.choose(sides)
+    k = draws.choose([s for s in sides if s * max(m, n) <= limits.largest and (kind != "i8" or s >= 32)])
+    while m * n > limits.largest:
         m //= 2
     rows, columns = draws.between(1, 2 * m), draws.between(1, 2 * n)
     if draws.chance(0.4):  # whole tiles
         rows, columns = -(-rows // m) * m, -(-columns // n) * n
     gap = draws.choose((1, 2))
-    most = min(MOST_ITERATIONS * k, (MOST_SPAN - 1) // (max(rows, columns) * gap + 6))
+    most = min(MOST_ITERATIONS * k, (limits.span - 1) // (max(rows, columns) * gap + 6))
     depth = draws.between(1, max(most, 1)) if draws.chance(0.95) else 0
     if draws.chance(0.5) and most >= k:
         depth = max(depth // k * k, k)

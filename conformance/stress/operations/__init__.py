@@ -7,6 +7,7 @@ from triton_porting_kit.conformance.stress.operations import (
     elementwise,
     memory,
     reducing,
+    scaled,
     shaping,
 )
 from triton_porting_kit.conformance.stress.operations.base import Operation
@@ -19,6 +20,7 @@ OPERATIONS: dict[str, Operation] = {
         *shaping.OPERATIONS,
         *reducing.OPERATIONS,
         *addressing.OPERATIONS,
+        *scaled.OPERATIONS,
     )
 }
 """The operations by name."""

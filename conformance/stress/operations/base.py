@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ FLOATS = ("fp16", "bf16", "fp32", "fp64")
 NUMBERS = INTEGERS + FLOATS
 EVERY = ("i1", *NUMBERS)
 LARGEST_TILE = 2048
-"""The largest number of elements of a tile."""
+"""The largest number of elements of a tile, in most programs."""
 SHAPES = (
     (1,), (2,), (8,), (16,), (32,), (64,), (128,), (256,), (1024,),
     (1, 8), (4, 1), (4, 8), (8, 4), (2, 32), (16, 16), (16, 32), (32, 1), (8, 64),
@@ -123,7 +124,6 @@ def joint(types: Types) -> tuple[int, ...]:
         shape = tuple(np.broadcast_shapes(*shapes)) if shapes else ()
     except ValueError:
         raise Malformed("shapes that do not broadcast") from None
-    need(int(np.prod(shape)) <= LARGEST_TILE)
     return shape
 
 
@@ -196,10 +196,9 @@ def partner(
         if t.kind_name != kind or (same_shape and t.shape != types[0].shape) or not also(t):
             return False
         try:
-            joint((*types, t))
+            return math.prod(joint((*types, t))) <= LARGEST_TILE
         except Malformed:
             return False
-        return True
 
     return scope.any(fits)
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
 from triton_porting_kit.conformance.stress.draws import Draws
+from triton_porting_kit.conformance.stress.growing import Limits
 from triton_porting_kit.conformance.stress.moves import Undone, address, all_of, by, cast, let, literal
-from triton_porting_kit.conformance.stress.operations.base import LARGEST_TILE
 from triton_porting_kit.conformance.stress.program import Fetch, Put, Region
-from triton_porting_kit.conformance.stress.regions import MOST_SPAN
 
-BLOCKS = (16, 32, 32, 64, 64, 128, 256, 512, 1024)
+BLOCKS = (16, 32, 32, 64, 64, 128, 256, 512, 1024, 4096)
 """Numbers of columns that are loaded at a time."""
 HEIGHTS = (1, 1, 1, 1, 2, 4, 8)
 """Numbers of rows that are loaded at a time; with 1, blocks have one dimension."""
@@ -49,16 +48,16 @@ class Sizes:
         return -(-self.columns // self.width)
 
 
-def sizes(draws: Draws, vocabulary: tuple[str, ...]) -> Sizes:
-    """Random sizes: blocks that fit `LARGEST_TILE`, and matrices that fit `MOST_SPAN`."""
+def sizes(draws: Draws, vocabulary: tuple[str, ...], limits: Limits) -> Sizes:
+    """Random sizes within limits."""
     kind = draws.choose([k for k in ("fp32", "fp32", "fp32", "i32") if k in vocabulary])
     height = draws.choose(HEIGHTS)
-    width = draws.choose([n for n in BLOCKS if n * height <= LARGEST_TILE])
-    most = min(width * draws.choose((1, 1, 2, MOST_BLOCKS)), MOST_SPAN // (4 * height))
+    width = draws.choose([n for n in BLOCKS if n * height <= limits.largest])
+    most = min(width * draws.choose((1, 1, 2, MOST_BLOCKS)), limits.span // (4 * height))
     columns = draws.between(1, most)
     columns = -(-columns // width) * width if draws.chance(0.4) else columns
     stride = columns + draws.choose((0, 0, 3, 16))
-    rows = draws.between(1, max(min(3 * height, (MOST_SPAN - 1) // stride - height), 1))
+    rows = draws.between(1, max(min(3 * height, (limits.span - 1) // stride - height), 1))
     return Sizes(kind, height, width, rows, columns, stride, draws.chance(0.35))
 
 
@@ -108,29 +107,42 @@ def inside(builder: Addresses, of: Band, columns: int, end: int | None = None) -
     return all_of(builder, masks)
 
 
-def places(builder: Addresses, of: Band, columns: int) -> int:
-    """The indices of the elements of a block in a matrix."""
-    return let(builder, "+", by(builder, of.rows, "*", of.sizes.stride), columns)
+def pointers_to(builder: Addresses, of: Band, columns: int, region: Region, moved: int = 0) -> int:
+    """Pointers to the elements of a block in a matrix, or to those so many columns behind them."""
+    rows = by(builder, of.rows, "*", of.sizes.stride)
+    if builder.draws.chance(0.5):
+        columns = _moved(builder, columns, moved)
+        return address(builder, let(builder, "+", rows, columns), region)
+    start = address(builder, rows, region)
+    start = let(builder, "step", start, step=moved) if moved else start
+    return let(builder, "advance", start, columns)
+
+
+def _moved(builder: Addresses, columns: int, by: int) -> int:
+    return literal(builder, columns, "+" if by > 0 else "-", abs(by)) if by else columns
 
 
 def loaded(builder: Addresses, of: Band, start: int | None, region: Region) -> int:
     """A block of a matrix, in the computed type. A region that is not in `Band.arrays` has one row for all rows."""
     columns = columns_from(builder, of, start)
-    at = places(builder, of, columns) if region in of.arrays else columns
+    if region in of.arrays:
+        pointers = pointers_to(builder, of, columns, region)
+        return _fetched(builder, of, pointers, inside(builder, of, columns))
     mask = inside(builder, of, columns)
-    if mask is not None and region not in of.arrays:
+    if mask is not None:
         mask = let(builder, "compare <", columns, of.ends[1])
-    return _fetched(builder, of, address(builder, at, region), mask)
+    return _fetched(builder, of, address(builder, columns, region), mask)
 
 
 def beside(builder: Addresses, of: Band, start: int | None, region: Region, by: int) -> int:
     """The elements so many columns behind those of a block of a matrix, or before them."""
-    columns = literal(builder, columns_from(builder, of, start), "+" if by > 0 else "-", abs(by))
-    mask = inside(builder, of, columns, of.ends[1])
+    columns = columns_from(builder, of, start)
+    moved = _moved(builder, columns, by)
+    mask = inside(builder, of, moved, of.ends[1])
     if by < 0:
-        first = let(builder, "limit", columns, symbol=">=", literal=0)
+        first = let(builder, "limit", moved, symbol=">=", literal=0)
         mask = first if mask is None else let(builder, "&", first, mask)
-    return _fetched(builder, of, address(builder, places(builder, of, columns), region), mask)
+    return _fetched(builder, of, pointers_to(builder, of, columns, region, by), mask)
 
 
 def halves(
@@ -142,8 +154,7 @@ def halves(
     first = columns_from(builder, of, start)
     mask = inside(builder, of, first, half)
     pointers = [
-        address(builder, places(builder, of, columns), region)
-        for columns in (first, let(builder, "+", first, half))
+        pointers_to(builder, of, columns, region) for columns in (first, let(builder, "+", first, half))
     ]
     one, other = (_fetched(builder, of, pointer, mask) for pointer in pointers)
     return one, other, pointers, mask
@@ -156,10 +167,10 @@ def _fetched(builder: Addresses, of: Band, pointers: int, mask: int | None) -> i
     return cast(builder, value, of.sizes.kind)
 
 
-def stored(builder: Addresses, of: Band, start: int | None, value: int, region: Region) -> None:
-    """Store a block of a matrix. Raises `Undone`."""
+def stored(builder: Addresses, of: Band, start: int | None, value: int, region: Region, by: int = 0) -> None:
+    """Store a block of a matrix, so many columns behind its own. Raises `Undone`."""
     columns = columns_from(builder, of, start)
-    target = address(builder, places(builder, of, columns), region)
+    target = pointers_to(builder, of, columns, region, by)
     value = cast(builder, value, region.kind)
     if not builder.add(Put(target, value, inside(builder, of, columns))):
         raise Undone

@@ -133,14 +133,16 @@ STYLES = ("blocks", "numbers", "neither")
 
 
 def pass_through(builder: Addresses, of: Band, *, last: bool) -> None:
-    """A pass through the blocks of the rows. It reduces each row to a number, or stores blocks, or both. Raises
-    `Undone`."""
+    """A pass through the blocks of the rows. It reduces each row to a number, or stores one or two blocks for each, or
+    both. Raises `Undone`."""
     draws, own = builder.draws, of.sizes
     style = "neither" if last and draws.chance(0.6) else draws.choose(STYLES)
     how = draws.choose([*REDUCTIONS])
     stores = style == "neither" or draws.chance(0.4)
     source = array(builder, of)
     target = _target(builder, of, source) if stores else None
+    second = draws.choose((target, _target(builder, of, source))) if target and draws.chance(0.3) else None
+    by = draws.choose((0, 1, own.width // 2, own.width))
     shape = own.shape if style == "blocks" else () if own.height == 1 else (own.height, 1)
     total = let(builder, "tl.full", kind=own.kind, shape=shape, value=draws.choose((0, 0, 1)))
 
@@ -148,8 +150,11 @@ def pass_through(builder: Addresses, of: Band, *, last: bool) -> None:
         value = loaded(inner, of, start, source)
         for _ in range(draws.choose((0, 1, 1, 2, 2, 3, 4))):
             value = draws.weighted(CHANGES)(inner, of, start, value)
+        other = draws.weighted(CHANGES)(inner, of, start, value) if second is not None else value
         if target is not None:
             stored(inner, of, start, value, target)
+        if second is not None:
+            stored(inner, of, start, other, second, by)
         if style == "neither":
             return before
         found = value if style == "blocks" else reduced(inner, of, value, how)

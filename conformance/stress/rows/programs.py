@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
 from triton_porting_kit.conformance.stress.draws import Draws
-from triton_porting_kit.conformance.stress.growing import grown
+from triton_porting_kit.conformance.stress.growing import Limits, grown
 from triton_porting_kit.conformance.stress.moves import Undone, address, argument, let
 from triton_porting_kit.conformance.stress.program import BETWEEN, Loop, Program, Put
 from triton_porting_kit.conformance.stress.repeating import repeated
@@ -20,8 +20,8 @@ PASSES = ((1, 1.0), (2, 3.0), (3, 2.0))
 def row_by_row(draws: Draws, seed: int, vocabulary: tuple[str, ...]) -> Program:
     """A program that goes through the rows of matrices."""
 
-    def plan() -> tuple[Sizes, int]:
-        of = sizes(draws, vocabulary)
+    def plan(limits: Limits) -> tuple[Sizes, int]:
+        of = sizes(draws, vocabulary, limits)
         return of, draws.between(1, min(of.groups, 4)) if of.persistent else of.groups
 
     return grown(draws, seed, vocabulary, plan, _rows)

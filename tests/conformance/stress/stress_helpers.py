@@ -10,6 +10,7 @@ from triton_porting_kit.conformance.stress.generator import ADDRESSES, VOCABULAR
 from triton_porting_kit.conformance.stress.matrices import endings, factors, sums
 from triton_porting_kit.conformance.stress.matrices.programs import multiplying
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
+from triton_porting_kit.conformance.stress.operations.base import LARGEST_TILE
 from triton_porting_kit.conformance.stress.program import (
     Atomic,
     Branch,
@@ -31,6 +32,7 @@ def constructs(program: Program) -> Iterator[str]:
     yield f"arrays in {program.place}"
     yield from (f"region that starts by {region.origin}" for region in program.regions)
     yield from features(program)
+    yield "large tiles" if any(t.count > LARGEST_TILE for t in types.values()) else "small tiles"
     for statement in walk(program.body):
         match statement:
             case Let():

@@ -27,7 +27,9 @@ WANTED = {
     "an address by a remainder by a number of run time", "an address by a counter", "a mask by a counter",
     "several programs", "an atomic operation",
     "tl.trans", "tl.reshape", "tl.cumsum", "tl.flip", "tl.max", "tl.sum", "tl.where", "tl.exp2", "put store", "put add",
-    "store plain", *(f"cast from {kind}" for kind in ("i8", "i32", "fp16", "bf16", "fp32")), "fetch with a mask",
+    "store plain", "fetch with a mask", "small tiles", "large tiles", "dot of rank 2", "dot of rank 3", ">>",
+    *(f"cast from {kind}" for kind in ("i8", "i32", "fp16", "bf16", "fp32", "fp8e4nv", "fp8e5")),
+    *(f"scaled factors of {kind}" for kind in ("u8", "fp8e4nv", "fp8e5")),
     *(f"region that starts by {origin}" for origin in ("literal", "argument")),
     *(f"arrays in {place}" for place in ("zones", "end", "start")),
 }  # fmt: skip
@@ -74,6 +76,11 @@ def test_every_entry_of_a_table_gives_programs(
 LEAST = 10
 
 
+def small(programs: list[Program]) -> list[Program]:
+    """Those of small tiles: larger ones do not fit every chip, and take long to compile for some."""
+    return [p for p in programs if "small tiles" in constructs(p)]
+
+
 def uncovered(programs: list[Program]) -> set[tuple[str, str]]:
     """Pairs of choices that several programs have, but none of the fixed ones."""
     common = {pair for pair, count in pairs_of(programs, choices).items() if count >= LEAST}
@@ -81,13 +88,13 @@ def uncovered(programs: list[Program]) -> set[tuple[str, str]]:
 
 
 def test_the_fixed_programs_have_all_pairs(some: list[Program]) -> None:
-    assert uncovered(some) == set()
+    assert uncovered(small(some)) == set()
 
 
 @pytest.mark.slow  # makes 600 programs
 def test_the_fixed_programs_have_all_pairs_of_many_programs() -> None:
     """After a change of the generator take others."""
-    programs = [generate(PRODUCTS + number) for number in range(600)]
+    programs = small([generate(PRODUCTS + number) for number in range(600)])
     missing = uncovered(programs)
     found = covering(programs, LEAST, features=choices) if missing else []
     assert not missing, f"take {[p.seed - PRODUCTS for p in found]} for NUMBERS"

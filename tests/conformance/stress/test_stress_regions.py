@@ -10,6 +10,7 @@ from triton_porting_kit.conformance.stress.launching import Launch
 from triton_porting_kit.conformance.stress.numbers import whole
 from triton_porting_kit.conformance.stress.oracle import expected, fitted
 from triton_porting_kit.conformance.stress.program import (
+    MOST_SPAN,
     Fetch,
     IllConditioned,
     Let,
@@ -20,7 +21,7 @@ from triton_porting_kit.conformance.stress.program import (
     Statement,
     Store,
 )
-from triton_porting_kit.conformance.stress.regions import MOST_SPAN, State
+from triton_porting_kit.conformance.stress.regions import State
 from triton_porting_kit.conformance.types import KINDS, Array
 
 I32 = KINDS["i32"]
