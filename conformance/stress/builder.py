@@ -127,7 +127,7 @@ class Builder:
         environments = [{**e} for e in self.environments]
         try:
             check_statement(statement, types, every)
-            need(all(t.kind_name.lstrip("*") in self.vocabulary for t in every.values()))
+            need(all(t.kind_name.lstrip("*@") in self.vocabulary for t in every.values()))
             need(all(t.count <= self.shared.largest for t in every.values()))
             outputs = outputs_of(Program((statement,), self.grid), {**self.types, **every})
             states = {**states_of(tuple(self.shared.regions.values())), **self.copied()}

@@ -49,12 +49,16 @@ class ProgramBody:
 def needs(program: Program) -> frozenset[str]:
     """The device capabilities that a program needs."""
     types = types_of(program)
-    found = {f"type:{t.kind_name.lstrip('*')}" for t in types.values()}
+    found = {f"type:{t.kind_name.lstrip('*@')}" for t in types.values()}
     for statement in walk(program.body):
         if isinstance(statement, Atomic) or (isinstance(statement, Put) and statement.kind != "store"):
             found |= {"feature:atomics", f"atomic:{types[statement.value].kind_name}"}
         elif isinstance(statement, Let) and statement.op == "tl.dot":
             found.add("feature:dot")
+        elif isinstance(statement, Let) and statement.op == "tl.dot_scaled":
+            found.add("feature:dot_scaled")
+        elif isinstance(statement, Let) and statement.op == "tl.make_tensor_descriptor":
+            found.add("feature:descriptors")
     return frozenset(found)
 
 

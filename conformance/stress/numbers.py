@@ -51,6 +51,16 @@ class Pointers(Datum):
 
 
 @dataclass(frozen=True)
+class Block(Pointers):
+    """A block of a tensor descriptor, as pointers to its elements."""
+
+    inside: Array = field(default_factory=lambda: np.asarray(True))
+    """Which elements the tensor has."""
+    whole: bool = True
+    """Whether its innermost dimension has a multiple of 16 bytes."""
+
+
+@dataclass(frozen=True)
 class Product(Datum):
     """A matrix product of floating-point numbers. A later addend may become the initial value of its accumulator.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from triton_porting_kit.conformance.stress.numbers import Datum, Pointers, as_number, chosen, convert
+from triton_porting_kit.conformance.stress.numbers import Block, Datum, Pointers, as_number, chosen, convert
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
 from triton_porting_kit.conformance.stress.operations.base import Place
 from triton_porting_kit.conformance.stress.operations.memory import modulo
@@ -141,6 +141,7 @@ class Run:
         assert isinstance(pointers, Pointers)
         mask, at = active(statement, values), np.asarray(pointers.value)
         for number in np.unique(pointers.region).tolist():
+            self.states[number].described |= isinstance(pointers, Block)
             yield self.states[number], at, mask & (pointers.region == number)
 
     def _fetch(self, fetch: Fetch, values: Environment) -> None:
@@ -154,6 +155,10 @@ class Run:
         values[fetch.out] = found
 
     def _put(self, put: Put, values: Environment) -> None:
+        pointers = values[put.pointer]
+        if isinstance(pointers, Block) and not pointers.whole:
+            # NVIDIA's TMA stores 16 bytes at a time, also beyond the end (github.com/triton-lang/triton/issues/11583).
+            raise IllConditioned("a store by a descriptor of part of 16 bytes")
         for state, at, here in self._pointers(put, values):
             if put.kind == "store":
                 state.store(at, here, values[put.value], self.linear)
@@ -163,8 +168,11 @@ class Run:
 
 def active(statement: Fetch | Put, values: Environment) -> Array:
     """The lanes that a mask enables, in the shape of the pointers."""
+    pointers = values[statement.pointer]
+    if isinstance(pointers, Block):
+        return pointers.inside
     mask = True if statement.mask is None else values[statement.mask].value
-    return np.broadcast_to(np.asarray(mask), values[statement.pointer].value.shape)
+    return np.broadcast_to(np.asarray(mask), pointers.value.shape)
 
 
 def _equal(a: Datum, b: Datum) -> bool:

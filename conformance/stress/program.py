@@ -29,7 +29,8 @@ def _pointer_kind(name: str) -> Kind:
 
 @dataclass(frozen=True)
 class Type:
-    """The type of a value: the name of an element type, and a shape. () is a scalar; ``*fp32`` is a pointer to fp32."""
+    """The type of a value: the name of an element type, and a shape. () is a scalar; ``*fp32`` is a pointer to fp32,
+    and ``@fp32`` a block of a tensor descriptor of fp32."""
 
     kind_name: str
     shape: tuple[int, ...] = ()
@@ -40,7 +41,12 @@ class Type:
 
     @property
     def is_pointer(self) -> bool:
-        return self.kind_name[0] == "*"
+        return self.kind_name[0] in "*@"
+
+    @property
+    def is_block(self) -> bool:
+        """Whether this is a block of a tensor descriptor, which loads and stores only use without a mask."""
+        return self.kind_name[0] == "@"
 
     @property
     def pointee(self) -> str:
@@ -217,6 +223,8 @@ class Region:
     """The maximum distance, in elements, between the first and the last element accessed."""
     rewritten: bool = False
     """Whether elements are stored more than once."""
+    described: bool = False
+    """Whether a tensor descriptor begins at element 0."""
 
 
 PLACES = ("zones", "end", "start")

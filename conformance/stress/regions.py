@@ -48,6 +48,8 @@ class State:
     """The index of the last element accessed."""
     rewritten: bool = False
     """Whether elements were stored more than once."""
+    described: bool = False
+    """Whether elements were accessed through a tensor descriptor."""
 
     @property
     def kind(self) -> Kind:
@@ -129,11 +131,16 @@ class State:
         return initial, values, errors
 
     def fitted(self) -> Region:
-        """The region cut to the elements that were accessed."""
-        if self.low is None or self.high is None:
-            return replace(self.region, low=0, size=1)
-        size = self.high - self.low + 1
-        return replace(self.region, low=self.low, size=size, rewritten=self.rewritten)
+        """The region cut to the elements that were accessed. One of a tensor descriptor starts at element 0, and its
+        size is a multiple of 16, so that element 0 is aligned wherever the region is placed. Raises
+        `IllConditioned`."""
+        low, high = (0, 0) if self.low is None or self.high is None else (self.low, self.high)
+        if self.described:
+            if low < 0:
+                raise IllConditioned("an element before a tensor descriptor's")
+            low, high = 0, high | 15
+        size = high - low + 1
+        return replace(self.region, low=low, size=size, rewritten=self.rewritten, described=self.described)
 
     def _touch(self, places: Array) -> None:
         if not places.size:

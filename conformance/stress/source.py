@@ -122,6 +122,12 @@ class _Writer:
         self._linear = linear[0] if len(linear) == 1 else f"({' + '.join(linear)})"
         self._single = program.programs == 1
         self._warps = program.warps
+        self._blocks = {
+            s.outs[0]: f"[{', '.join(f'v{v}' for v in s.args[1 + len(s.attrs['shape']) :])}]"
+            for s in walk(program.body)
+            if isinstance(s, Let) and s.op == "tl.make_tensor_descriptor"
+        }
+        """The indices of the first element of each block of a tensor descriptor."""
         loaded = loaded_regions(program)
         self._accesses_stored = any(
             r.use == "store" and (r.rewritten or r.number in loaded) for r in program.regions
@@ -153,8 +159,13 @@ class _Writer:
                 at = modulo_text(f"v{statement.at}", statement.size)
                 mask = "" if statement.mask is None else f", mask=v{statement.mask}"
                 yield f"tl.atomic_{statement.kind}(O{statement.number} + {at}, v{statement.value}{mask})"
+            case Fetch() if statement.pointer in self._blocks:
+                yield f"v{statement.out} = v{statement.pointer}.load({self._blocks[statement.pointer]})"
             case Fetch():
                 yield f"v{statement.out} = {self._fetch(statement)}"
+            case Put() if statement.pointer in self._blocks:
+                at = self._blocks[statement.pointer]
+                yield f"v{statement.pointer}.store({at}, v{statement.value})"
             case Put():
                 mask = "" if statement.mask is None else f", mask=v{statement.mask}"
                 call = "store" if statement.kind == "store" else f"atomic_{statement.kind}"

@@ -63,6 +63,7 @@ def check_statement(statement: Statement, scope: Types, every: Types) -> None:
         case Fetch():
             (pointer,) = _read(scope, statement.pointer)
             need(pointer.is_pointer)
+            need(not pointer.is_block or (statement.mask, statement.other) == (None, 0))
             _fits(pointer, (statement.mask,), scope)
             if statement.rest is not None:
                 (rest,) = _read(scope, statement.rest)
@@ -72,6 +73,8 @@ def check_statement(statement: Statement, scope: Types, every: Types) -> None:
         case Put():
             pointer, value = _read(scope, statement.pointer, statement.value)
             need(pointer.is_pointer and pointer.pointee == value.kind_name)
+            need(not pointer.is_block or (statement.mask, statement.kind) == (None, "store"))
+            need(not pointer.is_block or pointer.shape == value.shape)
             need(statement.kind == "store" or (statement.kind in ATOMICS and value.kind_name in ATOMIC_TYPES))
             _fits(pointer, (statement.value, statement.mask), scope)
 

@@ -64,10 +64,12 @@ def factor(builder: Addresses, of: Sizes, axis: int, other: Factor | None = None
     draws = builder.draws
     width = of.columns if axis == 0 else of.rows
     rows_apart, within = draws.choose((
-        *((of.depth, 1),) * 2, *((1, width),) * 2, (of.depth + 5, 1), (of.gap * of.depth + 3, of.gap),
+        (of.depth, 1), (_aligned(of.depth), 1), *((1, width),) * 2, (of.depth + 5, 1), (of.gap * of.depth + 3, of.gap),
     ))  # fmt: skip
     if axis == 0 and draws.chance(0.6):
-        rows_apart, within = draws.choose(((1, width), (1, width + 5), (of.gap, of.gap * width + 3)))
+        rows_apart, within = draws.choose(
+            ((1, width), (1, _aligned(width)), (1, width + 5), (of.gap, of.gap * width + 3))
+        )
     stored = [k for k in (of.kind, of.kind, *STORED) if k in builder.vocabulary]
     kind = of.kind if of.kind == "i8" or draws.chance(0.5) else draws.choose(stored)
     packed = of.kind != "i8" and draws.chance(0.1)
@@ -85,6 +87,11 @@ def factor(builder: Addresses, of: Sizes, axis: int, other: Factor | None = None
     )  # fmt: skip
 
 
+def _aligned(size: int) -> int:
+    """The next multiple of 16."""
+    return -(-size // 16) * 16
+
+
 @dataclass(frozen=True)
 class Reading:
     """A factor, within one tile of the result."""
@@ -95,6 +102,24 @@ class Reading:
     """The indices along the dimension that is not summed over."""
     depth: int
     """The indices along the dimension that is summed over, from 0."""
+    described: bool = False
+    """Whether a tensor descriptor loads the tiles."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether the loop carries the pointers."""
+        return self.factor.moves and not self.described
+
+    def block(self, builder: Addresses, start: int) -> int:
+        """The block of a tensor descriptor; `start`: the first index along the dimension that is summed over."""
+        own, tile = self.factor, self.tile
+        zero = let(builder, "tl.full", kind="i32", shape=(), value=0)
+        base = address(builder, zero, own.region)
+        line, end = (tile.first, tile.ends.rows) if own.axis == 1 else (tile.first_column, tile.ends.columns)
+        count = tile.sizes.m if own.axis == 1 else tile.sizes.n
+        dimensions = [(end, line, count, own.apart), (tile.ends.depth, start, tile.sizes.k, own.deep)]
+        sizes, at, shape, strides = zip(*dimensions[:: 1 if own.loaded_axis == 1 else -1], strict=True)
+        return let(builder, "tl.make_tensor_descriptor", base, *sizes, *at, shape=shape, strides=strides)
 
     def pointers(self, builder: Addresses, start: int | None) -> int:
         """Pointers to a tile; `start`: the first index along the dimension that is summed over, or None for 0."""
@@ -113,6 +138,22 @@ class Reading:
     def load(self, builder: Addresses, pointers: int, start: int) -> int:
         """A tile, in the type that is multiplied. `start`: the first index along the dimension summed over."""
         own, draws = self.factor, builder.draws
+        if self.described:
+            loaded = builder.shared.value()
+            if not builder.add(Fetch(loaded, self.block(builder, start))):
+                raise Undone
+        else:
+            loaded = self._masked(builder, pointers, start)
+        loaded = self._numbers(builder, loaded)
+        if own.transposed and draws.chance(0.5):
+            loaded = let(builder, "tl.trans", loaded)
+            return self._changed(builder, loaded, own.axis, start)
+        loaded = self._changed(builder, loaded, own.loaded_axis, start)
+        return let(builder, "tl.trans", loaded) if own.transposed else loaded
+
+    def _masked(self, builder: Addresses, pointers: int, start: int) -> int:
+        """A tile loaded through pointers; elements outside of the matrix are masked."""
+        own, draws = self.factor, builder.draws
         whole = self.tile.sizes.depth % self.tile.sizes.k == 0
         masks = []
         if own.place == "plain":
@@ -126,12 +167,7 @@ class Reading:
         other = draws.choose((0,) * 8 + (1, 3))
         if not builder.add(Fetch(loaded, pointers, mask, other)):
             raise Undone
-        loaded = self._numbers(builder, loaded)
-        if own.transposed and draws.chance(0.5):
-            loaded = let(builder, "tl.trans", loaded)
-            return self._changed(builder, loaded, own.axis, start)
-        loaded = self._changed(builder, loaded, own.loaded_axis, start)
-        return let(builder, "tl.trans", loaded) if own.transposed else loaded
+        return loaded
 
     def _numbers(self, builder: Addresses, loaded: int) -> int:
         """What is loaded as numbers that a program can compute with."""
@@ -160,7 +196,10 @@ def reading(builder: Addresses, own: Factor, tile: Tile) -> Reading:
         if not builder.add(Fetch(loaded, address(builder, lines, indices), mask, 0)):
             raise Undone
         lines = let(builder, "plain %", loaded, end)
-    return Reading(own, tile, lines, let(builder, "tl.arange", start=0, size=tile.sizes.k))
+    depth = let(builder, "tl.arange", start=0, size=tile.sizes.k)
+    rows, columns = (own.apart, own.deep)[:: 1 if own.loaded_axis == 1 else -1]
+    fits = own.place == "plain" and not own.packed and columns == 1 and rows % 16 == 0
+    return Reading(own, tile, lines, depth, fits and builder.draws.chance(0.5))
 
 
 def _times(builder: Addresses, index: int, number: int) -> int:

@@ -38,7 +38,7 @@ def summed(
     after the loops, by the values before them."""
     zero = let(builder, "tl.full", kind="i32", shape=(), value=0)
     fixed = {s: s.load(builder, s.pointers(builder, None), zero) for s in read if s.factor.fixed}
-    pointers = {s: s.pointers(builder, None) for s in read if s.factor.moves and s not in fixed}
+    pointers = {s: s.pointers(builder, None) for s in read if s.moves and s not in fixed}
 
     def iteration(inner: Addresses, start: int, at: Mapping[int, int]) -> dict[int, int]:
         tiles, after = [], {}

@@ -81,6 +81,7 @@ class Tile:
     columns: int
     first: int
     """The first row, a scalar."""
+    first_column: int
 
 
 def tile_at(builder: Addresses, number: int, of: Sizes, ends: Ends) -> Tile:
@@ -93,7 +94,7 @@ def tile_at(builder: Addresses, number: int, of: Sizes, ends: Ends) -> Tile:
     for position, size in ((row, of.m), (column, of.n)):
         starts.append(literal(builder, position, "*", size))
         lines.append(let(builder, "+", starts[-1], let(builder, "tl.arange", start=0, size=size)))
-    return Tile(of, ends, lines[0], lines[1], starts[0])
+    return Tile(of, ends, lines[0], lines[1], *starts)
 
 
 def upright(builder: Addresses, line: int, axis: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.stress.numbers import Datum, Pointers, as_number, whole
+from triton_porting_kit.conformance.stress.numbers import Block, Datum, Pointers, as_number, whole
 from triton_porting_kit.conformance.stress.operations.base import (
     INTEGERS,
     NUMBERS,
@@ -56,7 +56,7 @@ def _address(data: Sequence[Datum], attrs: Attrs, place: Place) -> Datum:
 
 def _advance_types(types: Types, attrs: Attrs) -> Types:
     pointer, index = types
-    need(pointer.is_pointer and index.kind_name in INDICES)
+    need(pointer.is_pointer and not pointer.is_block and index.kind_name in INDICES)
     return (Type(pointer.kind_name, joint(types)),)
 
 
@@ -68,7 +68,7 @@ def _advance(data: Sequence[Datum], attrs: Attrs, place: Place) -> Datum:
 
 
 def _step_types(types: Types, attrs: Attrs) -> Types:
-    need(types[0].is_pointer)
+    need(types[0].is_pointer and not types[0].is_block)
     return (types[0],)
 
 
@@ -81,6 +81,44 @@ def _step(data: Sequence[Datum], attrs: Attrs, place: Place) -> Datum:
     (pointers,) = data
     assert isinstance(pointers, Pointers)
     return Pointers(pointers.kind, pointers.value + attrs["step"], region=pointers.region)
+
+
+# --- tensor descriptors: attrs shape, strides ----------------------------------------------------
+
+
+def _descriptor_types(types: Types, attrs: Attrs) -> Types:
+    """The operands are a pointer, the sizes of the tensor, and the indices of the first element of a block."""
+    base, shape = types[0], attrs["shape"]
+    size = KINDS[base.pointee].bits // 8
+    need(base.is_pointer and not base.is_block and base.rank == 0)
+    need(types[1:] == (Type("i32"),) * (2 * len(shape)) and len(attrs["strides"]) == len(shape) > 0)
+    need(attrs["strides"][-1] == 1 and shape[-1] * size >= _ALIGNMENT)
+    need(all(stride * size % _ALIGNMENT == 0 for stride in attrs["strides"][:-1]))
+    return (Type(f"@{base.pointee}", shape),)
+
+
+_ALIGNMENT = 16
+"""Bytes: rows of a tensor, and what a descriptor begins at, are aligned to them."""
+
+
+def _descriptor_text(words: Words) -> str:
+    shape = words.attrs["shape"]
+    sizes = ", ".join(words.args[1 : 1 + len(shape)])
+    return f"tl.make_tensor_descriptor({words.args[0]}, [{sizes}], {[*words.attrs['strides']]}, {[*shape]})"
+
+
+def _descriptor(data: Sequence[Datum], attrs: Attrs, place: Place) -> Datum:
+    base, shape = data[0], attrs["shape"]
+    assert isinstance(base, Pointers)
+    sizes, first = data[1 : 1 + len(shape)], data[1 + len(shape) :]
+    at, inside = np.full(shape, base.value), np.ones(shape, bool)
+    for d, (size, start, stride) in enumerate(zip(sizes, first, attrs["strides"], strict=True)):
+        index = np.arange(shape[d]).reshape([-1 if i == d else 1 for i in range(len(shape))])
+        index = index + start.value.astype(np.int64)
+        at, inside = at + index * stride, inside & (index >= 0) & (index < size.value)
+    kind = Type(f"@{base.kind.name[1:]}").kind
+    whole = int(sizes[-1].value) * KINDS[base.kind.name[1:]].bits // 8 % _ALIGNMENT == 0
+    return Block(kind, at, region=np.broadcast_to(base.region, shape), inside=inside, whole=whole)
 
 
 # --- numbers -------------------------------------------------------------------------------------
@@ -123,6 +161,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("address", _address_types, _address_text, _address, _none, weight=0,
         tags=lambda types, attrs: (f"address of {types[0].kind_name}", *(["second argument"] if attrs["second"] else []))),
     Operation("advance", _advance_types, template("{0} + {1}"), _advance, _none, weight=0),
+    Operation("tl.make_tensor_descriptor", _descriptor_types, _descriptor_text, _descriptor, _none, weight=0),
     Operation("step", _step_types, _step_text, _step, _none, weight=0,
         tags=lambda types, attrs: ("step back" if attrs["step"] < 0 else "step forward",)),
     Operation("plain //", elementwise(INTEGERS), template("{0} // {1}"), _unguarded(truncated), _none, weight=0),

@@ -56,7 +56,7 @@ def sizes(draws: Draws, vocabulary: tuple[str, ...], limits: Limits) -> Sizes:
     most = min(width * draws.choose((1, 1, 2, MOST_BLOCKS)), limits.span // (4 * height))
     columns = draws.between(1, most)
     columns = -(-columns // width) * width if draws.chance(0.4) else columns
-    stride = columns + draws.choose((0, 0, 3, 16))
+    stride = draws.choose((columns, columns, columns + 3, columns + 16, -(-columns // 16) * 16))
     rows = draws.between(1, max(min(3 * height, (limits.span - 1) // stride - height), 1))
     return Sizes(kind, height, width, rows, columns, stride, draws.chance(0.35))
 
@@ -78,6 +78,11 @@ class Band:
     """What earlier passes reduced each row to: scalars, or columns of numbers."""
     arrays: list[Region] = field(default_factory=list)
     """The matrices that were loaded."""
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether tensor descriptors may describe the matrices: their rows begin at multiples of 16 bytes."""
+        return self.sizes.stride % 16 == 0
 
 
 def band(builder: Addresses, number: int, of: Sizes, ends: tuple[int, int]) -> Band:
@@ -125,6 +130,8 @@ def _moved(builder: Addresses, columns: int, by: int) -> int:
 def loaded(builder: Addresses, of: Band, start: int | None, region: Region) -> int:
     """A block of a matrix, in the computed type. A region that is not in `Band.arrays` has one row for all rows."""
     columns = columns_from(builder, of, start)
+    if region in of.arrays and region.use == "load" and of.is_aligned and builder.draws.chance(0.3):
+        return _fetched(builder, of, block_of(builder, of, start, region), None, 0)
     if region in of.arrays:
         pointers = pointers_to(builder, of, columns, region)
         return _fetched(builder, of, pointers, inside(builder, of, columns))
@@ -160,11 +167,37 @@ def halves(
     return one, other, pointers, mask
 
 
-def _fetched(builder: Addresses, of: Band, pointers: int, mask: int | None) -> int:
+def _fetched(builder: Addresses, of: Band, pointers: int, mask: int | None, other: int | None = None) -> int:
     value = builder.shared.value()
-    if not builder.add(Fetch(value, pointers, mask, builder.draws.choose((0, 0, 0, 1)))):
+    other = builder.draws.choose((0, 0, 0, 1)) if other is None else other
+    if not builder.add(Fetch(value, pointers, mask, other)):
         raise Undone
     return cast(builder, value, of.sizes.kind)
+
+
+def block_of(builder: Addresses, of: Band, start: int | None, region: Region) -> int:
+    """The block of a tensor descriptor of a matrix, or of the row."""
+    own = of.sizes
+    zero = let(builder, "tl.full", kind="i32", shape=(), value=0)
+    first = zero if start is None else start
+    sizes: tuple[int, ...] = of.ends[1:]
+    at: tuple[int, ...] = (first,)
+    if own.height == 1:
+        base = address(builder, by(builder, of.rows, "*", own.stride), region)
+    else:
+        base = address(builder, zero, region)
+        sizes, at = of.ends, (literal(builder, of.number, "*", own.height), first)
+    strides = (own.stride, 1)[-len(at) :]
+    return let(builder, "tl.make_tensor_descriptor", base, *sizes, *at, shape=own.shape, strides=strides)
+
+
+def stored_alone(builder: Addresses, of: Band, start: int | None, value: int, region: Region) -> None:
+    """Store a block of a matrix that nothing else accesses; sometimes by a tensor descriptor. Raises `Undone`."""
+    described = of.is_aligned and builder.draws.chance(0.5)
+    if not described or not builder.add(
+        Put(block_of(builder, of, start, region), cast(builder, value, region.kind))
+    ):
+        stored(builder, of, start, value, region)
 
 
 def stored(builder: Addresses, of: Band, start: int | None, value: int, region: Region, by: int = 0) -> None:

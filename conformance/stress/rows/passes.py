@@ -9,7 +9,14 @@ from triton_porting_kit.conformance.stress.moves import Undone, argument, cast, 
 from triton_porting_kit.conformance.stress.operations.elementwise import FUNCTIONS
 from triton_porting_kit.conformance.stress.program import BETWEEN, Loop, Put, Region
 from triton_porting_kit.conformance.stress.repeating import counted, repeated
-from triton_porting_kit.conformance.stress.rows.layout import Band, beside, halves, loaded, stored
+from triton_porting_kit.conformance.stress.rows.layout import (
+    Band,
+    beside,
+    halves,
+    loaded,
+    stored,
+    stored_alone,
+)
 
 # --- what is computed from a block ---------------------------------------------------------------
 
@@ -151,7 +158,9 @@ def pass_through(builder: Addresses, of: Band, *, last: bool) -> None:
         for _ in range(draws.choose((0, 1, 1, 2, 2, 3, 4))):
             value = draws.weighted(CHANGES)(inner, of, start, value)
         other = draws.weighted(CHANGES)(inner, of, start, value) if second is not None else value
-        if target is not None:
+        if target is not None and target != source and second is None:
+            stored_alone(inner, of, start, value, target)
+        elif target is not None:
             stored(inner, of, start, value, target)
         if second is not None:
             stored(inner, of, start, other, second, by)

@@ -28,6 +28,7 @@ WANTED = {
     "several programs", "an atomic operation",
     "tl.trans", "tl.reshape", "tl.cumsum", "tl.flip", "tl.max", "tl.sum", "tl.where", "tl.exp2", "put store", "put add",
     "store plain", "fetch with a mask", "small tiles", "large tiles", "dot of rank 2", "dot of rank 3", ">>",
+    "tl.make_tensor_descriptor",
     *(f"cast from {kind}" for kind in ("i8", "i32", "fp16", "bf16", "fp32", "fp8e4nv", "fp8e5")),
     *(f"scaled factors of {kind}" for kind in ("u8", "fp8e4nv", "fp8e5")),
     *(f"region that starts by {origin}" for origin in ("literal", "argument")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -185,9 +187,45 @@ def test_an_array_given_twice_is_one_array() -> None:
     assert launch.again == (1,)
 
 
+NUMBERS = tuple(
+    Let((value,), "tl.full", (), {"kind": "i32", "shape": (), "value": number})
+    for value, number in ((4, 0), (5, 2), (6, 4), (7, 1), (8, 2))
+)
+DESCRIBED = (
+    *NUMBERS,
+    Let((9,), "address", (4,), {"region": 0, "kind": "i32", "second": False}),
+    Let((10,), "tl.make_tensor_descriptor", (9, 5, 6, 7, 8), {"shape": (2, 4), "strides": (8, 1)}),
+)
+"""The block at row 1 and column 2 of a tensor of two rows of four elements, which lie eight apart."""
+
+
+def test_a_block_of_a_tensor_descriptor() -> None:
+    launch = Launch.of(fitted(program(*DESCRIBED, Fetch(11, 10), Store(0, 11, None, (2, 4)), Put(10, 11))))
+    assert "v10 = tl.make_tensor_descriptor(v9, [v5, v6], [8, 1], [2, 4])" in launch.source
+    assert "v11 = v10.load([v7, v8])" in launch.source
+    assert "v10.store([v7, v8], v11)" in launch.source
+    loaded, tensor = launch.outputs
+    own = content(I32, 16, "index", 7)
+    assert loaded.values.tolist() == [own[10], own[11], *[0] * 6]
+    assert tensor.values.tolist() == own.tolist()
+
+
+def test_a_descriptor_stores_no_part_of_16_bytes() -> None:
+    odd = tuple(replace(s, attrs={**s.attrs, "value": 3}) if s.outs == (6,) else s for s in DESCRIBED)
+    fitted(program(*odd, Fetch(11, 10), Store(0, 11, None, (2, 4))))
+    with pytest.raises(IllConditioned, match="part of 16 bytes"):
+        fitted(program(*odd, Fetch(11, 10), Put(10, 11)))
+
+
 @pytest.mark.parametrize(
     "body",
     [
+        (*DESCRIBED, Fetch(11, 10, None, 1)),
+        (*DESCRIBED, Put(10, 0)),
+        (*DESCRIBED, Let((11,), "advance", (10, 4), {})),
+        (*DESCRIBED[:-1], replace(DESCRIBED[-1], attrs={"shape": (2, 4), "strides": (5, 1)})),
+        (*DESCRIBED[:-1], replace(DESCRIBED[-1], attrs={"shape": (2, 4), "strides": (8, 2)})),
+        (*DESCRIBED[:-1], replace(DESCRIBED[-1], attrs={"shape": (4, 2), "strides": (8, 1)})),
         (Fetch(3, 0),),
         (Put(2, 2),),
         (Put(2, 0, 0),),
@@ -198,3 +236,22 @@ def test_an_array_given_twice_is_one_array() -> None:
 def test_what_does_not_fit_is_no_program(body: tuple[Statement, ...]) -> None:
     with pytest.raises(Malformed):
         expected(program(*body, low=-2, size=4))
+
+
+def test_elements_that_are_stored_again_are_known() -> None:
+    """Between such stores, warps need a barrier."""
+    found = state()
+    found.store(AT, ALL, tile(1, 2, 3, 4), 0)  # type: ignore[arg-type]
+    assert not found.fitted().rewritten
+    found.store(AT + 3, ALL, tile(1, 2, 3, 4), 0)  # type: ignore[arg-type]
+    assert found.fitted().rewritten
+
+
+def test_what_a_descriptor_begins_at_is_aligned() -> None:
+    found = state()
+    found.load(AT + 30, ALL, 0, 0)
+    found.described = True
+    assert found.fitted() == Region(0, "i32", "index", 7, "store", low=0, size=48, described=True)
+    found.load(AT - 1, ALL, 0, 0)
+    with pytest.raises(IllConditioned, match="before a tensor descriptor's"):
+        found.fitted()

@@ -19,6 +19,7 @@ WANTED = {
     *(f"a {what} in {where}" for what in ("load", "store") for where in ("a for", "a while")),
     "an array loaded by one argument and stored by the other", "an array given twice", "a tile carried by a loop",
     "a tile of one column", "several programs", "an address by a counter",
+    "tl.make_tensor_descriptor", "advance", "step forward", "step back",
     "tl.sum", "tl.max", "tl.min", "tl.cumsum", "tl.flip", "tl.where", "tl.exp2", "put store", "fetch with a mask", "fetch", *(f"fetch of {kind}" for kind in ("i8", "i32", "fp32")),
     *(f"cast to {kind}" for kind in ("fp16", "bf16", "fp32", "i32")), *(f"rank {rank}" for rank in (0, 1, 2)),
     *(f"arrays in {place}" for place in ("zones", "end", "start")),
