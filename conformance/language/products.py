@@ -1,8 +1,8 @@
 """Programs about products of matrices: a fixed selection of random programs that every port has to run.
 
-Take those of the first 600 programs whose tiles have at most 2,048 elements, and every pair of constructs, and of
-entries of the tables in `conformance.stress.matrices`, that at least ten of them have. The selection contains each of
-these pairs.
+The selection comes from the first 600 programs, without those that have tiles of more than 2,048 elements. It contains
+every pair of constructs, and of entries of the tables in `conformance.stress.matrices`, that at least ten of these
+programs have.
 """
 
 from __future__ import annotations

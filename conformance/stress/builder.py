@@ -50,15 +50,21 @@ from triton_porting_kit.conformance.stress.typing import (
 )
 
 
-@dataclass
-class Shared:
-    """What the bodies of one program share: limits, the numbering of values and outputs, and all regions."""
+@dataclass(frozen=True)
+class Limits:
+    """How large tiles and arrays are."""
 
     largest: int = LARGEST_TILE
     """The largest number of elements of a tile."""
     span: int = MOST_SPAN
-    """The `span` of regions."""
+    """The largest number of elements of an array."""
 
+
+@dataclass
+class Shared:
+    """What the bodies of one program share: limits, the numbering of values and outputs, and all regions."""
+
+    limits: Limits = Limits()
     values: int = 0
     outputs: int = 0
     regions: dict[int, Region] = field(default_factory=dict)
@@ -74,7 +80,7 @@ class Shared:
     def region(self, kind: str, flavour: str, seed: int, **more: Any) -> Region:
         """A new region, whose size is not known yet."""
         number = len(self.regions)
-        self.regions[number] = Region(number, kind, flavour, seed, span=self.span, **more)
+        self.regions[number] = Region(number, kind, flavour, seed, span=self.limits.span, **more)
         return self.regions[number]
 
 
@@ -128,7 +134,7 @@ class Builder:
         try:
             check_statement(statement, types, every)
             need(all(t.kind_name.lstrip("*@") in self.vocabulary for t in every.values()))
-            need(all(t.count <= self.shared.largest for t in every.values()))
+            need(all(t.count <= self.shared.limits.largest for t in every.values()))
             outputs = outputs_of(Program((statement,), self.grid), {**self.types, **every})
             states = {**states_of(tuple(self.shared.regions.values())), **self.copied()}
             with np.errstate(all="ignore"):

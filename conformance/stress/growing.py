@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import TypeVar
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
-from triton_porting_kit.conformance.stress.builder import Shared
+from triton_porting_kit.conformance.stress.builder import Limits, Shared
 from triton_porting_kit.conformance.stress.draws import Draws
 from triton_porting_kit.conformance.stress.moves import Undone
 from triton_porting_kit.conformance.stress.operations.base import LARGEST_TILE
@@ -19,17 +19,7 @@ from triton_porting_kit.conformance.stress.rewriting import tidy
 Plan = TypeVar("Plan")
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How large tiles and arrays are."""
-
-    largest: int
-    """The largest number of elements of a tile."""
-    span: int
-    """The largest number of elements of an array."""
-
-
-LIMITS = ((Limits(LARGEST_TILE, MOST_SPAN), 2.0), (Limits(8 * LARGEST_TILE, 16 * MOST_SPAN), 1.0))
+LIMITS = ((Limits(), 2.0), (Limits(8 * LARGEST_TILE, 16 * MOST_SPAN), 1.0))
 """With weights: small tiles, and tiles as large as those of users."""
 
 
@@ -46,9 +36,7 @@ def grown(
         limits = draws.weighted(LIMITS)
         own, programs = plan(limits)
         program = Program((), (programs,), draws.choose((1, 2, 4, 4)), seed, place=draws.choose(PLACES))
-        builder = Addresses(
-            draws, program, Shared(limits.largest, limits.span), {}, [{} for _ in range(programs)]
-        )
+        builder = Addresses(draws, program, Shared(limits), {}, [{} for _ in range(programs)])
         builder.vocabulary = vocabulary
         try:
             body(builder, own)

@@ -132,7 +132,7 @@ def kept(builder: Addresses, number: int, value: int) -> None:
     """Store a value for the tile of a number."""
     shape = builder.types[value].shape
     count = builder.types[value].count
-    if len(shape) != 1 or count * MOST_TILES > builder.shared.span:
+    if len(shape) != 1 or count * MOST_TILES > builder.shared.limits.span:
         builder.add(Store(builder.shared.output(), value, None, shape))
         return
     region = builder.shared.region(builder.types[value].kind_name, "small", 3, use="store")

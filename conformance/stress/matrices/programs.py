@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
+from triton_porting_kit.conformance.stress.builder import Limits
 from triton_porting_kit.conformance.stress.draws import Draws
-from triton_porting_kit.conformance.stress.growing import Limits, grown
+from triton_porting_kit.conformance.stress.growing import grown
 from triton_porting_kit.conformance.stress.matrices.endings import finished, kept
 from triton_porting_kit.conformance.stress.matrices.factors import factor, reading
 from triton_porting_kit.conformance.stress.matrices.loops import Next, summed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
+from triton_porting_kit.conformance.stress.builder import Limits
 from triton_porting_kit.conformance.stress.draws import Draws
-from triton_porting_kit.conformance.stress.growing import Limits
 from triton_porting_kit.conformance.stress.moves import argument, let, literal
 from triton_porting_kit.conformance.stress.operations.reducing import ACCUMULATORS
 

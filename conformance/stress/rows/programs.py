@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from triton_porting_kit.conformance.stress.addresses import Addresses
+from triton_porting_kit.conformance.stress.builder import Limits
 from triton_porting_kit.conformance.stress.draws import Draws
-from triton_porting_kit.conformance.stress.growing import Limits, grown
+from triton_porting_kit.conformance.stress.growing import grown
 from triton_porting_kit.conformance.stress.moves import Undone, address, argument, let
 from triton_porting_kit.conformance.stress.program import BETWEEN, Loop, Program, Put
 from triton_porting_kit.conformance.stress.repeating import repeated
