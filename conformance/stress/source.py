@@ -121,7 +121,6 @@ class _Writer:
         linear += [f"tl.program_id(2) * {x * y}"] if len(program.grid) > 2 else []
         self._linear = linear[0] if len(linear) == 1 else f"({' + '.join(linear)})"
         self._single = program.programs == 1
-        self._warps = program.warps
         self._blocks = {
             s.outs[0]: f"[{', '.join(f'v{v}' for v in s.args[1 + len(s.attrs['shape']) :])}]"
             for s in walk(program.body)
@@ -187,8 +186,11 @@ class _Writer:
         return f"tl.where(v{fetch.mask}, {load}, mask=v{fetch.mask}), {zero})"
 
     def _orders(self, put: Put) -> bool:
-        """Whether a store needs barriers: another warp may load what one warp stores, or store there, too."""
-        return put.kind == "store" and self._warps > 1 and self._accesses_stored
+        """Whether a store needs barriers: another thread may load what one thread stores, or store there, too.
+
+        Those of one warp need them as well: PTX does not order stores of two threads to one element.
+        """
+        return put.kind == "store" and self._accesses_stored
 
     def _let(self, let: Let) -> Iterator[str]:
         operation = OPERATIONS[let.op]

@@ -175,9 +175,11 @@ def test_kernels_find_element_0_by_a_literal_or_an_argument() -> None:
     assert [p.value for p in argument.parameters] == [2]
 
 
-def test_warps_wait_where_one_may_load_what_another_stores() -> None:
-    assert Launch.of(fitted(program(*LOADED))).source.count("tl.debug_barrier()") == 2
-    assert "debug_barrier" not in Launch.of(fitted(program(Put(2, 0)))).source
+@pytest.mark.parametrize("warps", [1, 2])
+def test_threads_wait_where_one_may_load_what_another_stores(warps: int) -> None:
+    loaded, stored = (replace(program(*body), warps=warps) for body in (LOADED, (Put(2, 0),)))
+    assert Launch.of(fitted(loaded)).source.count("tl.debug_barrier()") == 2
+    assert "debug_barrier" not in Launch.of(fitted(stored)).source
 
 
 def test_an_array_given_twice_is_one_array() -> None:
@@ -239,7 +241,7 @@ def test_what_does_not_fit_is_no_program(body: tuple[Statement, ...]) -> None:
 
 
 def test_elements_that_are_stored_again_are_known() -> None:
-    """Between such stores, warps need a barrier."""
+    """Between such stores, threads need a barrier."""
     found = state()
     found.store(AT, ALL, tile(1, 2, 3, 4), 0)  # type: ignore[arg-type]
     assert not found.fitted().rewritten
