@@ -29,7 +29,12 @@ class Array(Protocol):
 
 def is_torch(array: Array) -> bool:
     """Whether `array` is a torch tensor, determined without importing torch."""
-    return type(array).__module__.partition(".")[0] == "torch"
+    return _is_of_torch(type(array))
+
+
+@functools.cache
+def _is_of_torch(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "torch"
 
 
 def dtype_name(array: Array) -> str:
@@ -58,13 +63,18 @@ def empty(shape: Sequence[int], like: Array, dtype: str | None = None) -> Array:
 
     `shape` is in elements; `dtype` is a plain name such as ``float32``, by default that of `like`.
     """
-    name = dtype or dtype_name(like)
     if is_torch(like):
-        import torch
-
-        result: Array = torch.empty(tuple(shape), dtype=getattr(torch, name), device=like.device)  # type: ignore[attr-defined]
-        return result
+        kind = like.dtype if dtype is None else _torch_type(dtype)
+        return like.new_empty(shape, dtype=kind)  # type: ignore[attr-defined, no-any-return]
+    name = dtype or dtype_name(like)
     return type(like).empty(tuple(shape), name, like.device)  # type: ignore[attr-defined, no-any-return]
+
+
+@functools.cache
+def _torch_type(name: str) -> Any:
+    import torch
+
+    return getattr(torch, name)
 
 
 def zeros(shape: Sequence[int], like: Array, dtype: str | None = None) -> Array:
@@ -75,13 +85,15 @@ def zeros(shape: Sequence[int], like: Array, dtype: str | None = None) -> Array:
 
 def check_shape(name: str, array: Array, shape: Sequence[int]) -> None:
     """Raise ValueError unless `array` has exactly this shape."""
-    if tuple(array.shape) != tuple(shape):
+    if array.shape != shape and tuple(array.shape) != tuple(shape):
         raise ValueError(f"{name} has shape {tuple(array.shape)}, expected {tuple(shape)}")
 
 
 def check_contiguous(**arrays: Array) -> None:
     """Raise ValueError for an array that is not contiguous in row-major order."""
     for name, array in arrays.items():
+        if is_torch(array) and array.is_contiguous():  # type: ignore[attr-defined]
+            continue
         expected = 1
         for size, stride in zip(reversed(array.shape), reversed(element_strides(array)), strict=True):
             if size > 1 and stride != expected:

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 from .arrays import Array, check_contiguous, check_shape, empty, zeros
+from .tuning import Tuned
 
 MULTIPLE = 128
 LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
@@ -23,6 +24,10 @@ class AttentionTiles(NamedTuple):
 
     block_m: int = 64
     block_n: int = 64
+
+    def constexprs(self) -> dict[str, int]:
+        """The kernels' compile-time arguments."""
+        return {"BLOCK_M": self.block_m, "BLOCK_N": self.block_n}
 
 
 TUNED_TILES = tuple(AttentionTiles(m, n) for m in (32, 64, 128) for n in (32, 64, 128))
@@ -179,9 +184,9 @@ def attention_scale_kernel(sum_ptr, dq_ptr, scale, DIM: tl.constexpr, BLOCK_M: t
     tl.store(dq_ptr + offsets, (tl.load(sum_ptr + offsets) * scale).to(dq_ptr.dtype.element_ty))
 
 
-def _tuned(kernel: Any, sums: Sequence[str] = ()) -> Any:
-    configs = [triton.Config({"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n}) for tiles in TUNED_TILES]
-    return triton.autotune(configs=configs, key=["n", "DIM"], reset_to_zero=[*sums])(kernel)
+def _tuned(kernel: Any, sums: Sequence[str] = ()) -> Tuned:
+    configs = [triton.Config(tiles.constexprs()) for tiles in TUNED_TILES]
+    return Tuned(kernel, configs, ["n", "DIM"], sums)
 
 
 tuned_forward_kernel = _tuned(attention_forward_kernel)
@@ -198,12 +203,16 @@ def attention(
     Without `tiles` the kernel is autotuned. Raises ValueError if shapes do not match.
     """
     heads, n, dim = _check(q, k, v)
-    out = empty(q.shape, q) if out is None else out
-    check_shape("out", out, q.shape)
-    check_contiguous(out=out)
+    if out is None:
+        out = empty(q.shape, q)
+    else:
+        check_shape("out", out, q.shape)
+        check_contiguous(out=out)
     lse = empty((heads, n), q, "float32")
-    kernel, meta = _choose(attention_forward_kernel, tuned_forward_kernel, tiles)
-    kernel[lambda meta: (n // meta["BLOCK_M"], heads)](q, k, v, out, lse, n, dim**-0.5, DIM=dim, **meta)
+    problem, config = (n, dim, q.dtype), tiles and tiles.constexprs()
+    tuned_forward_kernel.launch(
+        problem, config, lambda meta: (n // meta["BLOCK_M"], heads), q, k, v, out, lse, n, dim**-0.5, DIM=dim
+    )
     return out, lse
 
 
@@ -236,41 +245,32 @@ def attention_backward(
     check_contiguous(output=output, lse=lse, dout=dout, out=dq)
     dk, dv, delta = empty(q.shape, q), empty(q.shape, q), empty((heads, n), q, "float32")
     attention_delta_kernel[(heads * n // MULTIPLE,)](output, dout, delta, DIM=dim, BLOCK_M=MULTIPLE)
-    common = (n, dim**-0.5)
+    problem, config = (n, dim, q.dtype), tiles and tiles.constexprs()
+    inputs, sizes = (q, k, v, dout, lse, delta), (n, dim**-0.5)
+
+    def of_keys(meta: dict[str, Any]) -> tuple[int, int]:
+        return n // meta["BLOCK_N"], heads
+
     if atomic:
         total = zeros(q.shape, q, "float32")
-        kernel, meta = _choose(attention_backward_kernel, tuned_backward_kernel, tiles)
-        kernel[lambda meta: (n // meta["BLOCK_N"], heads)](
-            q, k, v, dout, lse, delta, total, dk, dv, *common, DIM=dim, **meta
-        )
-        attention_scale_kernel[(heads * n // MULTIPLE,)](total, dq, common[1], DIM=dim, BLOCK_M=MULTIPLE)
+        tuned_backward_kernel.launch(problem, config, of_keys, *inputs, total, dk, dv, *sizes, DIM=dim)
+        attention_scale_kernel[(heads * n // MULTIPLE,)](total, dq, sizes[1], DIM=dim, BLOCK_M=MULTIPLE)
         return dq, dk, dv
-    kernel, meta = _choose(attention_backward_kv_kernel, tuned_backward_kv_kernel, tiles)
-    kernel[lambda meta: (n // meta["BLOCK_N"], heads)](
-        q, k, v, dout, lse, delta, dk, dv, *common, DIM=dim, **meta
-    )
-    kernel, meta = _choose(attention_backward_q_kernel, tuned_backward_q_kernel, tiles)
-    kernel[lambda meta: (n // meta["BLOCK_M"], heads)](
-        q, k, v, dout, lse, delta, dq, *common, DIM=dim, **meta
+    tuned_backward_kv_kernel.launch(problem, config, of_keys, *inputs, dk, dv, *sizes, DIM=dim)
+    tuned_backward_q_kernel.launch(
+        problem, config, lambda meta: (n // meta["BLOCK_M"], heads), *inputs, dq, *sizes, DIM=dim
     )
     return dq, dk, dv
 
 
-def _choose(kernel: Any, tuned: Any, tiles: AttentionTiles | None) -> tuple[Any, dict[str, int]]:
-    if tiles is None:
-        return tuned, {}
-    return kernel, {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n}
-
-
 def _check(q: Array, k: Array, v: Array) -> tuple[int, int, int]:
-    if len(q.shape) != 3 or q.shape[1] % MULTIPLE or 0 in q.shape:
-        raise ValueError(
-            f"q has shape {tuple(q.shape)}, expected (heads, n, dim) where n is a multiple of {MULTIPLE}"
-        )
-    check_shape("k", k, q.shape)
-    check_shape("v", v, q.shape)
+    shape = tuple(q.shape)
+    if len(shape) != 3 or shape[1] % MULTIPLE or 0 in shape:
+        raise ValueError(f"q has shape {shape}, expected (heads, n, dim) where n is a multiple of {MULTIPLE}")
+    check_shape("k", k, shape)
+    check_shape("v", v, shape)
     check_contiguous(q=q, k=k, v=v)
-    heads, n, dim = q.shape
+    heads, n, dim = shape
     if dim & (dim - 1) or dim < 16:
         raise ValueError(f"the number of dimensions is {dim}; it must be a power of 2 and at least 16")
     return heads, n, dim

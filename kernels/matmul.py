@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 
 from .arrays import Array, check_shape, dtype_name, element_strides, empty
+from .tuning import Tuned
 
 
 class Tiles(NamedTuple):
@@ -107,13 +108,11 @@ def matmul_kernel(
     tl.store(c_ptrs, accumulator.to(c_ptr.dtype.element_ty), mask=inside)
 
 
-tuned_matmul_kernel = triton.autotune(
-    configs=[triton.Config(tiles.constexprs(), num_warps=4, num_stages=2) for tiles in TUNED_TILES],
+tuned_matmul_kernel = Tuned(
+    matmul_kernel,
+    [triton.Config(tiles.constexprs(), num_warps=4, num_stages=2) for tiles in TUNED_TILES],
     key=["M", "N", "K"],
-)(matmul_kernel)
-
-_best: dict[tuple[int, int, int, str], dict[str, Any]] = {}
-"""The best configuration by M, N, K and type. Triton's autotuner takes 6 µs for this lookup in every call."""
+)
 
 
 def matmul(
@@ -134,15 +133,16 @@ def matmul(
     left, right = a.shape, b.shape
     if len(left) != 2 or len(right) != 2 or left[1] != right[0]:
         raise ValueError(f"shapes {tuple(left)} and {tuple(right)} are not (M, K) and (K, N)")
-    kind = dtype_name(a)
-    if kind != dtype_name(b):
-        raise ValueError(f"a is {kind} and b is {dtype_name(b)}; give both one type")
+    if a.dtype != b.dtype:
+        raise ValueError(f"a is {dtype_name(a)} and b is {dtype_name(b)}; give both one type")
     (m, k), n = left, right[1]
-    integer = kind == "int8"
+    integer = dtype_name(a) == "int8"
     if integer and leaky_relu:
         raise ValueError("leaky_relu needs floating-point operands")
-    out = empty((m, n), a, "int32" if integer else None) if out is None else out
-    check_shape("out", out, (m, n))
+    if out is None:
+        out = empty((m, n), a, "int32" if integer else None)
+    else:
+        check_shape("out", out, (m, n))
     if m == 0 or n == 0:
         return out
 
@@ -151,11 +151,12 @@ def matmul(
         return (-(-m // meta["BLOCK_M"]) * -(-n // meta["BLOCK_N"]),)
 
     strides = (*element_strides(a), *element_strides(b), *element_strides(out))
-    accumulator = tl.int32 if integer else tl.float32
-    problem = (m, n, k, kind)
-    config = _best.get(problem) if tiles is None else tiles.constexprs()
-    kernel = tuned_matmul_kernel if config is None else matmul_kernel
-    kernel[grid](a, b, out, m, n, k, *strides, LEAKY_RELU=leaky_relu, ACCUMULATOR=accumulator, **config or {})
-    if config is None:
-        _best[problem] = tuned_matmul_kernel.best_config.all_kwargs()
+    tuned_matmul_kernel.launch(
+        (m, n, k, a.dtype),
+        None if tiles is None else tiles.constexprs(),
+        grid,
+        a, b, out, m, n, k, *strides,
+        LEAKY_RELU=leaky_relu,
+        ACCUMULATOR=tl.int32 if integer else tl.float32,
+    )  # fmt: skip
     return out
