@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from .about import facts
+from .environment import environment
 from .figures import Figure, Results
 from .inductor_columns import (
     COLD,
@@ -30,7 +31,7 @@ from .inductor_columns import (
     THEIRS,
     geometric_mean,
 )
-from .run import ROOT, default_threads, environment, in_order
+from .run import ROOT, default_threads, in_order
 
 SUMMARY = "geometric mean"
 ROW = "{:46}{:>8}{:>12}{:>12}{:>20}{:>10}{:>8}{:>12}{:>12}{:>8}"

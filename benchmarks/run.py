@@ -22,6 +22,7 @@ if not __package__:  # run as a file: find the package that it is part of
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from benchmarks.about import cpu_name, facts
+from benchmarks.environment import environment
 from benchmarks.figures import Figure, Results, merge
 from benchmarks.inductor_columns import geometric_mean
 from benchmarks.kinds import Kind, file_of, host_kind
@@ -29,32 +30,12 @@ from benchmarks.report import print_results
 from benchmarks.rows import BEST, MEAN, WORKLOAD_BAR, WORKLOADS_BAR, reduced_rows, rows
 from benchmarks.scaling import scaling
 
-#: Every library that brings threads of its own reads one of these when it is loaded.
-THREAD_VARIABLES = ("TPK_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-#: The same instruction set for everyone: kernels, torch's own, oneDNN's and MKL's.
-REDUCED_ENVIRONMENT = {
-    "TPK_CPU_WITHOUT": "avx512,amx",
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
-    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-}
-#: glibc's allocator keeps what was freed: else results of some megabytes are mapped anew in each call, page by page, on
-#: either side. PyTorch's guide to tuning asks for the same, by another allocator.
-ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 62)}
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def default_threads() -> list[int]:
     """One, and two where this process may use two."""
     return [1, 2] if len(os.sched_getaffinity(0)) > 1 else [1]
-
-
-def environment(threads: int, reduced: bool) -> dict[str, str]:
-    """That of a worker."""
-    found = os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads))
-    # torch.compile's compiler runs in this process: its pool would run beside what is timed.
-    found |= {"TORCHINDUCTOR_COMPILE_THREADS": "1"} | ALLOCATOR
-    return found | REDUCED_ENVIRONMENT if reduced else found
 
 
 def worker(threads: int, only: str, quick: bool, reduced: bool) -> dict[str, Any]:

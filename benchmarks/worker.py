@@ -18,6 +18,7 @@ from triton.runtime import driver
 
 from .apart import apart_figures
 from .compiling import compile_figures, launcher_build_figure
+from .copies import Copies, copies_figures
 from .figures import Figure, measured
 from .first_result import first_result_figures
 from .launching import launch_figures
@@ -81,9 +82,13 @@ def everything(
     # First, as a tuner's first launch is early in a process.
     if threads == 1 and not reduced:
         attempt("autotune", lambda: tuning_figures(place, wanted, quick))
-    for row in reduced_rows() if reduced else rows():
-        if wanted(row.name) and (row.quick or not quick):
+    with Copies(threads, reduced) as copies:
+        for row in reduced_rows() if reduced else rows():
+            if not wanted(row.name) or (quick and not row.quick):
+                continue
             attempt(row.name, partial(measure, row, place, roof, threads, runs, quick))
+            if threads > 2 and row.flops and has_torch():
+                attempt(f"{row.name}, copies", partial(copies_figures, row, place, copies))
     if reduced:
         return figures, wrong
     if has_torch():
