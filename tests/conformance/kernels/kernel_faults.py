@@ -65,7 +65,7 @@ FAULTS = (
     Fault("split-k-matmul/i8-64x64x512-8", "batched.split_k_kernel", "tl.atomic_add(", "tl.store("),
     Fault("split-k-matmul/bf16-33x20x300-3", "batched.zero_kernel", "tl.zeros((BLOCK,), out_ptr.dtype.element_ty)", "tl.full((BLOCK,), 1, out_ptr.dtype.element_ty)"),
     Fault("persistent-matmul/fp32-100x70x50", "persistent.persistent_matmul_kernel", "tl.cdiv(M, TILE) * tiles_n", "M // TILE * tiles_n"),
-    Fault("tuned-matmul/fp16-65x130x70", "kit.matmul.tuned_matmul_kernel", "K - step * BLOCK_K", "K - 1 - step * BLOCK_K"),
+    Fault("tuned-matmul/fp16-65x130x70", "kit.matmul.matmul_kernel", "K - step * BLOCK_K", "K - 1 - step * BLOCK_K"),
     Fault("tuned-sum/fp32-1000", "persistent.tuned_sum_kernel", "other=0.0", "other=1.0"),
     Fault("triangular-matmul/fp32-100x65", "triangular.triangular_matmul_kernel", "k[None, :] <= rows[:, None]", "k[None, :] < rows[:, None]"),
     Fault("scaled-matmul/i8-33x20x70-to-fp32", "quantised.scaled_matmul_kernel", "* b_scale[None, :]", ""),
