@@ -1,9 +1,8 @@
-"""What as many processes of one thread reach together: several threads of one launch can hardly reach more.
+"""What as many processes of one thread reach together, beside a launch with as many threads.
 
-One CPU alone may be twice as fast as beside others: cores share their units with a second CPU, caches, memory and the
-clock with each other, and on a virtual machine with other machines, which come and go. So the time of one thread says
-little about how well a launch divides its work. Copies of it do: each has its own launches and shares nothing with the
-others but the machine and what they read.
+One CPU alone may be twice as fast as one of many. Two CPUs share the units of a core, and all share caches, memory and
+the clock; on a virtual machine, other machines use them as well. So the time of one thread says little about how well a
+launch divides its work. Copies say more: each launches by itself, and shares only the machine and the operands.
 
 `python -m benchmarks.copies COUNT` keeps a row's call and answers requests, one JSON object a line, until its input
 ends. It forks the copies, so that they read the same memory, and ends them after each measurement.
@@ -31,11 +30,11 @@ from .timing import Samples
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = 7
 SECONDS, CALLS = 0.3, 6
-"""How long each side is measured at a time: at least so long, and so that each copy has about so many calls."""
+"""Each side is measured for at least `SECONDS` at a time, and long enough for about `CALLS` calls of each copy."""
 START_SECONDS = 0.2
-"""From the request until all copies begin: they are forked, and write to their memory once."""
+"""From the request to the start of all copies. Until then they are forked and make one call, which maps their pages."""
 COMPUTES_BAR = 0.85
-"""The least that a launch with all threads may reach of what its copies do."""
+"""The target for launches with all threads: the least part of what their copies reach."""
 
 
 class CopiesFailed(Exception):
@@ -93,7 +92,7 @@ class Copies:
 
 
 def copies_figures(row: Row, place: Any, copies: Copies) -> list[Figure]:
-    """How many calls with all threads are done in the time of one call of each copy, over the number of copies."""
+    """The calls per second with all threads, over those of all copies together."""
     ours, _, _ = checked_call(row.case, place)
     copies.prepare(row.name)
     seconds = max(SECONDS, CALLS * copies.count / _rate(ours, 0.0, SECONDS))
@@ -102,18 +101,13 @@ def copies_figures(row: Row, place: Any, copies: Copies) -> list[Figure]:
         Samples(tuple(found)),
         "scaling",
         row.name,
-        copies_column(copies.count),
+        f"of {copies.count} processes",
         copies.count,
         unit="x",
         less=False,
         bar=COMPUTES_BAR,
     )
     return [figure]
-
-
-def copies_column(count: int) -> str:
-    """The column of these figures."""
-    return f"of {count} processes"
 
 
 def _rate(call: Callable[[], Any], start: float, seconds: float) -> float:
@@ -141,7 +135,7 @@ def _rate_of_copies(call: Callable[[], Any], count: int, seconds: float) -> floa
             except BaseException:
                 traceback.print_exc()
             finally:
-                os._exit(0)  # what the parent has to do at its end is not to be done here
+                os._exit(0)  # without the parent's exit handlers
         os.close(into)
         outputs.append(output)
         processes.append(process)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .copies import COMPUTES_BAR, copies_column
+from .copies import COMPUTES_BAR
 from .figures import Figure, ratio_of
 from .measure import OURS
 from .rows import EAGER
@@ -14,9 +14,9 @@ COMPUTES, MOVES = "arithmetic", "bandwidth"
 PAIR_BAR, MOVES_BAR = 1.85, 0.9
 """The least gain of two threads, and of any number beside what memory gains.
 
-What more threads gain over one where arithmetic is the limit has a bar beside copies (`copies.py`), or where none were
-measured, beside what the peak gains. The peak of as many threads as a machine has CPUs is less than their number times
-that of one: two CPUs of a core share its units, and the clock is slower.
+`COMPUTES_BAR` holds beside what the peak gains, and beside copies (`copies.py`). The peak of as many threads as a
+machine has CPUs is less than their number times that of one: two CPUs of a core share its units, and the clock is
+slower.
 """
 
 Times = dict[tuple[str, int], Figure]
@@ -27,8 +27,6 @@ def scaling(figures: Iterable[Figure]) -> list[Figure]:
 
     Without a roof, nothing is known of a kernel but its times, and it has no figures here.
     """
-    figures = list(figures)
-    beside_copies = {figure.key[1::2] for figure in figures if figure.column == copies_column(figure.threads)}
     figures = [figure for figure in figures if figure.group == "kernels"]
     ours, theirs = (
         {(f.name, f.threads): f for f in figures if f.column == column} for column in (OURS, EAGER)
@@ -47,15 +45,14 @@ def scaling(figures: Iterable[Figure]) -> list[Figure]:
         if limit == MOVES:
             found.append(_beside_roof(gain, ours, roofs, "of what memory gains", MOVES_BAR))
         elif limit == COMPUTES and threads > 2:
-            bar = None if (name, threads) in beside_copies else COMPUTES_BAR
-            found.append(_beside_roof(gain, ours, roofs, "of what the peak gains", bar))
+            found.append(_beside_roof(gain, ours, roofs, "of what the peak gains", COMPUTES_BAR))
         if threads > 2 and (name, threads) in theirs and (name, 1) in theirs:
             peers = (theirs[name, 1], theirs[name, threads])
             found.append(ratio_of(*peers, "scaling", name, f"{EAGER}, {column}", threads, None))
     return found
 
 
-def _beside_roof(gain: Figure, ours: Times, roofs: Times, column: str, bar: float | None) -> Figure:
+def _beside_roof(gain: Figure, ours: Times, roofs: Times, column: str, bar: float) -> Figure:
     """The gain over that of the roof, or over the number of threads where that is less.
 
     In caches of their own, triads of as many bytes gain more than their number; kernels that compute as well cannot.

@@ -9,16 +9,16 @@ import triton
 
 
 class Tuned:
-    """A kernel of which every problem has its best configuration, found by Triton's autotuner at the first launch.
+    """A kernel and its best configuration for each problem, which Triton's autotuner finds at the first launch.
 
-    Later launches go to the kernel itself. Triton's autotuner takes 6 µs to find what it has chosen, and 60 to 100
-    after a kernel whose data has replaced its code and its objects in the caches.
+    Later launches go to the kernel itself. The autotuner takes 6 µs to look up its choice if its code and objects are
+    in the caches, and about ten times as long right after a kernel that has replaced them there.
     """
 
     def __init__(
         self, kernel: Any, configs: Sequence[triton.Config], key: Sequence[str], sums: Sequence[str] = ()
     ) -> None:
-        """`key` names the arguments of which the choice depends, and `sums` those that the kernel adds to."""
+        """`key` names the arguments that the choice depends on, `sums` those that the kernel adds to."""
         self.kernel = kernel
         self._tuner = triton.autotune(configs=[*configs], key=[*key], reset_to_zero=[*sums])(kernel)
         self._best: dict[Hashable, dict[str, Any]] = {}

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.copies import copies_column
 from benchmarks.environment import THREAD_VARIABLES, environment
 from benchmarks.figures import Figure
 from benchmarks.run import command_line, in_order
@@ -40,9 +39,6 @@ def test_what_computes_gains_beside_the_peak_and_two_threads_beside_one() -> Non
     assert (beside.column, beside.bar, beside.met) == ("of what the peak gains", 0.85, True)
     assert beside.value == pytest.approx(8 / 8.8)
     assert scaling([*times[:2], figure("other", 2, 1.0)]) == []  # without a roof
-    # Where copies were measured, the bar is theirs.
-    copies = Figure("scaling", "matmul", copies_column(16), 16, "x", 0.9, 0.9, 0.9, less=False, bar=0.85)
-    assert [found.bar for found in scaling([*times, *roofs, copies])] == [1.85, None, None]
     peers = [
         replace(figure("matmul", count, value), column="torch") for count, value in ((1, 9.0), (16, 1.5))
     ]
