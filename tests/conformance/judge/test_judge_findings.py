@@ -51,6 +51,20 @@ def test_calls_that_others_disturb_are_not_held_against_it() -> None:
     assert codes(found) == []
 
 
+@pytest.mark.parametrize(("late", "expected"), [(16, ["streams"]), (13, ["streams"]), (8, []), (0, [])])
+def test_work_after_the_last_event(late: int, expected: list[str]) -> None:
+    """Other programs lengthen some calls after their last event; work on another stream lengthens nearly all.
+
+    With work on another stream in half of the calls, the other half still gives the true time.
+    """
+    found = evidence([10 * MS] * 16, [11 * MS] * 16)
+    for number, call in enumerate(found["calls"]):
+        call["device"] = 1 * MS if number < late else 9 * MS
+    assert codes(found) == expected
+    if not expected:
+        assert time_of(found)["seconds"] == pytest.approx(9 * MS)
+
+
 @pytest.mark.parametrize(("seconds", "expected"), [(0.9 * MS, []), (0.4 * MS, ["roof"])])
 def test_the_roof(seconds: float, expected: list[str]) -> None:
     """A megabyte at a gigabyte per second takes a millisecond; half of that is beyond doubt."""
