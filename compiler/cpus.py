@@ -73,13 +73,26 @@ GENERIC_CACHES = Caches.parse("48K,1M,32M/16")
 VECTOR_FEATURES = frozenset().union(*NAMED["x86_64"].values())
 """All features of x86-64 in the table."""
 
-DEPENDENTS = {
+_DEPENDENTS = {
     "avx": ("avx", "f16c", "fma"),
-    "avx2": ("avx512", "avxvnni"),
-    "avx512f": ("avx512",),
+    "avx2": ("avx512", "avx10", "avxvnni"),
+    "f16c": ("avx512", "avx10"),
+    "fma": ("avx512", "avx10"),
+    "avx512f": ("avx512", "avx10"),
+    "avx512bw": ("avx512bf16", "avx512bitalg", "avx512fp16", "avx512vbmi"),
     "amx-tile": ("amx-",),
 }
-"""Features that depend on another one, as prefixes: removing the key removes them, too."""
+"""Features that LLVM lets imply another one (X86.td), as prefixes: without the key there are none of them."""
+
+
+def without_dependents(features: Set[str], absent: Set[str]) -> frozenset[str]:
+    """`features` without those that depend on one of `absent`.
+
+    LLVM cannot select an instruction of such a feature, and ends the process.
+    """
+    gone = tuple(prefix for name in _DEPENDENTS if name in absent for prefix in _DEPENDENTS[name])
+    return frozenset(name for name in features if not name.startswith(gone))
+
 
 _BY_NEWEST_FEATURE = (
     ("amx-tile", "sapphirerapids"),

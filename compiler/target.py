@@ -206,28 +206,26 @@ class CpuTarget:
 
         Removing one removes those that depend on it.
         """
-        features = set(self.features)
+        features = self.features
         for change in filter(None, (change.strip() for change in changes.split(","))):
             sign, name = change[0], change[1:]
             if sign == "+":
-                features.add(name)
+                features |= {name}
             elif sign == "-":
-                gone = cpus.DEPENDENTS.get(name, ())
-                features = {
-                    feature for feature in features if feature != name and not feature.startswith(gone)
-                }
+                features = cpus.without_dependents(features - {name}, {name})
             else:
                 raise ValueError(f"the feature {change!r} starts with neither + nor -")
         absent = (self.absent | self.features) - features
-        return replace(self, features=frozenset(features), absent=absent)
+        return replace(self, features=features, absent=absent)
 
     @staticmethod
     def host(without: str | None = None) -> CpuTarget:
         """The CPU that this process runs on, without the features that `without` or ``TPK_CPU_WITHOUT`` names.
 
-        Both hold prefixes of LLVM feature names, such as ``avx512,amx``. AMX counts as absent if the operating system
-        does not let this process use it (see `permissions`). Its caches are those that ``TPK_CPU_CACHES`` gives (see
-        `Caches.parse`), that the system reports, or of the CPU's name.
+        Both hold prefixes of LLVM feature names, such as ``avx512,amx``. Features that depend on these are removed,
+        too. AMX counts as absent if the operating system does not let this process use it (see `permissions`). The
+        caches are those that ``TPK_CPU_CACHES`` gives (see `Caches.parse`), that the system reports, or those of the
+        CPU's name.
         """
         without = os.environ.get("TPK_CPU_WITHOUT", "") if without is None else without
         return _host(without, os.environ.get("TPK_CPU_CACHES", ""))
@@ -282,6 +280,7 @@ class CpuTarget:
         """
         names = [name.strip() for name in feature_string.split(",")]
         present, absent = (frozenset(name[1:] for name in names if name.startswith(mark)) for mark in "+-")
+        present = cpus.without_dependents(present, absent)
         known = Caches.parse(caches) if caches else cpus.CACHES.get(cpu, cpus.GENERIC_CACHES)
         return CpuTarget(triple, cpu, present, absent, caches=known)
 
@@ -295,6 +294,7 @@ def _host(without: str, caches: str) -> CpuTarget:
     features = frozenset(name for name, there in known.items() if there and not name.startswith(gone))
     if "amx-tile" in features and not permissions.matrix_registers():
         features = frozenset(name for name in features if not name.startswith("amx-"))
+    features = cpus.without_dependents(features, known.keys() - features)
     triple = llvm.host_triple()
     cpu = cpus.scheduling_cpu(triple, llvm.host_cpu(), features)
     found = Caches.parse(caches) if caches else Caches.detect() or cpus.CACHES.get(cpu, cpus.GENERIC_CACHES)

@@ -33,6 +33,28 @@ def test_features_go_with_what_needs_them() -> None:
     assert "-avx512bf16" in target.feature_string
 
 
+@pytest.mark.parametrize(
+    ("absent", "gone", "kept"),
+    [
+        ("avx512f", "avx512dq", "avx2"),
+        ("fma", "avx512vl", "avx2"),
+        ("avx2", "avx512f", "avx"),
+        ("avx", "f16c", "neon"),
+        ("avx512bw", "avx512bf16", "avx512dq"),
+        ("amx-tile", "amx-int8", "avx512f"),
+    ],
+)
+def test_features_without_what_they_need(absent: str, gone: str, kept: str) -> None:
+    """As an option names them; LLVM ends the process if it is given an instruction of `gone`."""
+    target = CpuTarget.of("x86_64-unknown-linux-gnu", "sapphirerapids", f"-{absent},+{gone},+{kept}")
+    assert target.features == {kept}
+
+
+def test_the_host_without_a_feature_that_others_need() -> None:
+    assert not any(name.startswith("avx512") for name in CpuTarget.host("avx512f").features)
+    assert CpuTarget.host("avx") == CpuTarget.host("avx,f16c,fma")
+
+
 def test_features_come_back() -> None:
     target = CpuTarget.named("x86-64-v4")
     again = target.with_features("-avx512vl").with_features("+avx512vl")
