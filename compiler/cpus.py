@@ -73,8 +73,14 @@ GENERIC_CACHES = Caches.parse("48K,1M,32M/16")
 VECTOR_FEATURES = frozenset().union(*NAMED["x86_64"].values())
 """All features of x86-64 in the table."""
 
+REQUIRED = frozenset({"64bit", "sse", "sse2"})
+"""Features of x86-64 without which LLVM ends the process: it passes floats in their registers."""
+
+_AVX = ("avx", "f16c", "fma")
 _DEPENDENTS = {
-    "avx": ("avx", "f16c", "fma"),
+    **dict.fromkeys(("sse3", "ssse3", "sse4.1"), (*_AVX, "sse4.2")),
+    "sse4.2": _AVX,
+    "avx": _AVX,
     "avx2": ("avx512", "avx10", "avxvnni"),
     "f16c": ("avx512", "avx10"),
     "fma": ("avx512", "avx10"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 from triton_porting_kit.compiler import cpus, permissions
 from triton_porting_kit.compiler.caches import Caches
+from triton_porting_kit.errors import OptionError
 
 _PORTABLE = "portable-unknown-unknown"
 
@@ -204,7 +205,7 @@ class CpuTarget:
     def with_features(self, changes: str) -> CpuTarget:
         """The target with features added or removed, such as ``+avx2,-avx512f``.
 
-        Removing one removes those that depend on it.
+        Removing one removes those that depend on it. Raises OptionError for one that x86-64 requires.
         """
         features = self.features
         for change in filter(None, (change.strip() for change in changes.split(","))):
@@ -212,7 +213,7 @@ class CpuTarget:
             if sign == "+":
                 features |= {name}
             elif sign == "-":
-                features = cpus.without_dependents(features - {name}, {name})
+                features = _usable(self.triple, features - {name}, {name})
             else:
                 raise ValueError(f"the feature {change!r} starts with neither + nor -")
         absent = (self.absent | self.features) - features
@@ -276,13 +277,25 @@ class CpuTarget:
     def of(triple: str, cpu: str, feature_string: str, caches: str = "") -> CpuTarget:
         """A target from LLVM's strings, and from the text of its caches; without it, they are those of the named CPU.
 
-        Raises OptionError if `caches` is not of the form that `Caches.parse` reads.
+        Raises OptionError if `caches` is not of the form that `Caches.parse` reads, or if x86-64 requires an absent
+        feature.
         """
         names = [name.strip() for name in feature_string.split(",")]
         present, absent = (frozenset(name[1:] for name in names if name.startswith(mark)) for mark in "+-")
-        present = cpus.without_dependents(present, absent)
+        present = _usable(triple, present, absent)
         known = Caches.parse(caches) if caches else cpus.CACHES.get(cpu, cpus.GENERIC_CACHES)
         return CpuTarget(triple, cpu, present, absent, caches=known)
+
+
+def _usable(triple: str, features: Set[str], absent: Set[str]) -> frozenset[str]:
+    """`features` without those that depend on one of `absent`."""
+    required = cpus.REQUIRED & absent if triple.startswith("x86_64") else ()
+    if required:
+        raise OptionError(
+            f"there is no code for {triple} without {', '.join(sorted(required))}",
+            remedy="do not take these features away, by TPK_CPU_WITHOUT or the option cpu_features",
+        )
+    return cpus.without_dependents(features, absent)
 
 
 @functools.cache  # the CPU does not change, and each launch of a new kernel asks for it several times
@@ -294,8 +307,8 @@ def _host(without: str, caches: str) -> CpuTarget:
     features = frozenset(name for name, there in known.items() if there and not name.startswith(gone))
     if "amx-tile" in features and not permissions.matrix_registers():
         features = frozenset(name for name in features if not name.startswith("amx-"))
-    features = cpus.without_dependents(features, known.keys() - features)
     triple = llvm.host_triple()
+    features = _usable(triple, features, known.keys() - features)
     cpu = cpus.scheduling_cpu(triple, llvm.host_cpu(), features)
     found = Caches.parse(caches) if caches else Caches.detect() or cpus.CACHES.get(cpu, cpus.GENERIC_CACHES)
     return CpuTarget(triple, cpu, features, frozenset(known) - features, caches=found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triton_porting_kit.compiler import CpuTarget, cpus
+from triton_porting_kit.errors import OptionError
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,7 @@ def test_features_go_with_what_needs_them() -> None:
         ("avx", "f16c", "neon"),
         ("avx512bw", "avx512bf16", "avx512dq"),
         ("amx-tile", "amx-int8", "avx512f"),
+        ("sse4.1", "avx", "ssse3"),
     ],
 )
 def test_features_without_what_they_need(absent: str, gone: str, kept: str) -> None:
@@ -53,6 +55,14 @@ def test_features_without_what_they_need(absent: str, gone: str, kept: str) -> N
 def test_the_host_without_a_feature_that_others_need() -> None:
     assert not any(name.startswith("avx512") for name in CpuTarget.host("avx512f").features)
     assert CpuTarget.host("avx") == CpuTarget.host("avx,f16c,fma")
+
+
+@pytest.mark.parametrize("name", ["64bit", "sse", "sse2"])
+def test_features_that_x86_64_requires(name: str) -> None:
+    with pytest.raises(OptionError, match=rf"no code for x86_64.* without {name}") as raised:
+        CpuTarget.of("x86_64-unknown-linux-gnu", "haswell", f"-{name}")
+    assert "TPK_CPU_WITHOUT" in str(raised.value)
+    assert CpuTarget.of("aarch64-unknown-linux-gnu", "neoverse-n1", f"-{name}").features == frozenset()
 
 
 def test_features_come_back() -> None:
