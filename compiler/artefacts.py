@@ -34,13 +34,14 @@ def parsed(source: object, parse: Callable[[str], Any]) -> Any:
     return parse(str(source)) if module is None else module
 
 
-def mlir_artefact(module: Any, *, lines: bool = True) -> Parsed:
+def mlir_artefact(module: Any, *, lines: bool = True, verified: bool = False) -> Parsed:
     """The artefact of a module that a stage has built. Raises `InvalidIR` if MLIR's verifier rejects it.
 
     With `lines`, the text keeps the locations, so that stages that read it from a file still know the lines of the
-    kernel.
+    kernel. A stage that has verified the module itself says so: `verified`.
     """
-    verify(module)
+    if not verified:
+        verify(module)
     return Parsed(mlir.printed(module, lines=lines), module)
 
 
@@ -49,16 +50,17 @@ def mlir_module(source: object) -> Any:
     return parsed(source, parse_mlir)
 
 
-def structured_artefact(module: Any) -> Parsed:
+def structured_artefact(module: Any, *, verified: bool = False) -> Parsed:
     """The artefact of a module of the structured form that a stage has built.
 
-    Raises `InvalidIR` if MLIR's verifier rejects it, or, with TPK_VERIFY set, the dialect's verifier.
+    Raises `InvalidIR` if MLIR's verifier rejects it, which is not asked about a module that is `verified`, or, with
+    TPK_VERIFY set, the dialect's verifier.
     """
     if os.environ.get("TPK_VERIFY", "") not in ("", "0"):
         from triton_porting_kit.compiler.dialect import verifier
 
         verifier.verify(module)
-    return mlir_artefact(module)
+    return mlir_artefact(module, verified=verified)
 
 
 def structured_module(source: object) -> Any:

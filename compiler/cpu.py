@@ -71,9 +71,8 @@ class _Stages:
         text = source if isinstance(source, str) else compat.generic_text(source)
         with defects.blamed("structured", metadata):
             promises = not metadata.get("offsets_may_wrap")
-            return artefacts.structured_artefact(
-                structured.import_ttir(text, promises=promises, unrolls=True)
-            )
+            module = structured.import_ttir(text, promises=promises, unrolls=True)
+            return artefacts.structured_artefact(module, verified=True)
 
     def loops(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects

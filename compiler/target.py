@@ -188,14 +188,6 @@ class CpuTarget:
         """AMX: products of 16 x 64 by 64 x 16 bytes, added to i32 in tile registers."""
         return {"amx-tile", "amx-int8"} <= self.features
 
-    @property
-    def divides_64_bits(self) -> bool:
-        """Whether a division of 64 bits takes hardly longer than one of 32 bits, as since Ice Lake and Zen 4.
-
-        LLVM's models of some of these CPUs say otherwise.
-        """
-        return not self.features.isdisjoint(("avx512vbmi2", "gfni"))
-
     @functools.cached_property
     def feature_string(self) -> str:
         """For LLVM: ``+a,-b,...`` in a stable order."""

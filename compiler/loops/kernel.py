@@ -254,11 +254,12 @@ def _axes(program: Program) -> int:
 
 
 def _first_program(builder: LoopBuilder, begin: Value, counts: list[Value]) -> list[Value]:
-    rest, ids = begin, []
+    rest, below = begin, builder.i64(1)
+    ids = []
     for count in counts:
-        wide = builder.cast("arith.extui", count, "i64")
-        ids.append(builder.cast("arith.trunci", builder.binary("arith.remui", rest, wide), "i32"))
-        rest = builder.binary("arith.divui", rest, wide)
+        rest = builder.binary("arith.divui", rest, below)
+        below = builder.cast("arith.extui", count, "i64")
+        ids.append(builder.cast("arith.trunci", builder.binary("arith.remui", rest, below), "i32"))
     return ids
 
 

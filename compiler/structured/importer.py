@@ -59,7 +59,8 @@ def import_ttir(
     Without it, such accesses check at run time. With `turns`, tiles are turned where memory is contiguous along their
     first dimension (see `orientation`). With `unrolls`, short loops over tiles are written out (see `unrolling`).
 
-    Returns an upstream MLIR module marked `tpk.structured`, in `context` or a new one. Operations keep their locations.
+    Returns an upstream MLIR module marked `tpk.structured`, in `context` or a new one, which MLIR's verifier accepts.
+    Operations keep their locations.
     Raises `CompilationError` for what cannot be imported, with the kernel's source line.
     """
     module = mlir.parse_module(text, context)

@@ -30,7 +30,7 @@ def optimize(module: Any, *, unroll: bool = True) -> None:
         ("common.canonicalizer", structured_pointers or not calls),
         ("ttir.combine", True),
         ("ttir.reorder_broadcast", True),
-        ("common.cse", True),
+        ("common.cse", again or not loops),  # else the last one comes right after
         ("common.licm", loops),
         ("ttir.loop_unroll", unroll),
         ("common.canonicalizer", again),

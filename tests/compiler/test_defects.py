@@ -16,6 +16,7 @@ from triton_porting_kit.compiler import CpuTarget, Pipeline, artefacts, codegen,
 from triton_porting_kit.compiler.defects import InvalidIR
 from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.record import OVERRIDDEN
+from triton_porting_kit.compiler.structured import importer
 from triton_porting_kit.errors import CompilationError, CompilerDefect
 from triton_porting_kit.toolchain import mlir
 
@@ -89,18 +90,15 @@ def test_loops_that_are_not_valid(ttir: str, pipeline: Pipeline, folder: Path) -
 def test_a_structured_form_that_is_not_valid(
     ttir: str, pipeline: Pipeline, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = structured.import_ttir
+    original = importer._import_function
 
-    def broken(text: str, **options: Any) -> Any:
-        module = original(text, **options)
-        kernel = module.body.operations[0]
-        product = next(
-            op for op in kernel.regions[0].blocks[0].operations if op.operation.name == "arith.mulf"
-        )
-        product.operation.operands[0] = kernel.regions[0].blocks[0].arguments[2]
-        return module
+    def broken(types: Any, kernel: Any, promises: bool) -> None:
+        block = kernel.regions[0].blocks[0]
+        product = next(op for op in block.operations if op.operation.name == "arith.mulf")
+        original(types, kernel, promises)
+        product.operation.operands[0] = block.arguments[2]
 
-    monkeypatch.setattr(structured, "import_ttir", broken)
+    monkeypatch.setattr(importer, "_import_function", broken)
     with pytest.raises(CompilerDefect, match=r"the stage structured made IR .*MLIR's verifier") as raised:
         pipeline.run(ttir, {})
     error = raised.value

@@ -119,6 +119,8 @@ def fold(constant: Callable[[int, str], Value], op: str, a: Value, b: Value) -> 
             return a
         if isinstance(x, int) and isinstance(y, int):
             return constant(x - y, a.type)
+    elif op == "arith.divui" and y == 1:
+        return a
     return None
 
 

@@ -209,9 +209,13 @@ class _Spread:
         time = builder.binary("arith.divui", k, builder.i64(self.steps))
         first = builder.mul(time, builder.i64(self.rows))
         if self.parts > 1:
-            first, piece = (
-                builder.binary(f"arith.{op}", time, builder.i64(self.parts)) for op in ("divui", "remui")
-            )
+            first, piece = builder.i64(0), time
+            if pitch.constant != self.parts * self.within * LINE // types.byte_size(
+                element
+            ):  # else rows adjoin
+                first, piece = (
+                    builder.binary(f"arith.{op}", time, builder.i64(self.parts)) for op in ("divui", "remui")
+                )
             start = builder.address(start, [builder.mul(piece, builder.i64(self.within * LINE))], "i8")
         first = builder.add(builder.mul(number, builder.i64(self.share)), first)
         for down in range(self.rows):

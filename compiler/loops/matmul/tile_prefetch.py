@@ -61,10 +61,12 @@ class _Tile:
 
     def prefetch(self, builder: LoopBuilder, number: Value) -> None:
         """Prefetch line `number`."""
-        row, column = (
-            builder.binary(f"arith.{op}", number, builder.i64(self.width)) for op in ("divui", "remui")
-        )
-        place = builder.address(self.start, [builder.mul(row, self.pitch)], self.element)
+        place, column = self.start, number
+        if self.rows > 1:
+            row, column = (
+                builder.binary(f"arith.{op}", number, builder.i64(self.width)) for op in ("divui", "remui")
+            )
+            place = builder.address(place, [builder.mul(row, self.pitch)], self.element)
         place = builder.address(place, [builder.mul(column, builder.i64(LINE))], "i8")
         lane_memory.prefetch(builder, place, lane_memory.L2, writes=self.writes)
 
@@ -179,4 +181,6 @@ def _tile(
     """The tile, if its rows have whole lines and it leaves most of L2 to others."""
     size = length * types.byte_size(element)
     if size % LINE == 0 and rows * size <= lowering.target.caches.panel_bytes:
+        if pitch.constant == length:  # one row, for addresses without divisions
+            rows, size = 1, rows * size
         yield _Tile(start, pitch, rows, size // LINE, element, writes)

@@ -1,4 +1,4 @@
-"""Where the builder places operations, what it folds, and what it writes once."""
+"""What the builder folds, and the text of loops and conditions."""
 
 from __future__ import annotations
 
@@ -18,78 +18,6 @@ def argument(builder: LoopBuilder, type: str = "i64") -> Value:
 
 def lines(builder: LoopBuilder) -> list[str]:
     return [line.strip() for line in builder.text()]
-
-
-def test_pure_operations_are_placed_outside_the_loops_they_do_not_depend_on() -> None:
-    builder = LoopBuilder()
-    a = argument(builder)
-    with (
-        builder.loop(builder.i64(0), builder.i64(8), builder.i64(1)) as outer,
-        builder.loop(builder.i64(0), builder.i64(4), builder.i64(1)) as inner,
-    ):
-        outside = builder.mul(a, a)
-        between = builder.add(outside, outer.induction)
-        inside = builder.add(between, inner.induction)
-    assert (outside.level, between.level, inside.level) == (0, 1, 2)
-    text = lines(builder)
-    places = [
-        next(i for i, line in enumerate(text) if line.startswith(v.name + " =")) for v in (outside, between)
-    ]
-    loops = [i for i, line in enumerate(text) if line.startswith("scf.for")]
-    assert places[0] < loops[0] < places[1] < loops[1]
-
-
-def test_equal_operations_are_written_once_where_both_see_them() -> None:
-    builder = LoopBuilder()
-    a, b = argument(builder), argument(builder)
-    assert builder.add(a, b) is builder.add(a, b)
-    assert builder.add(a, b) is not builder.add(b, a)
-    condition = builder.compare("slt", a, b)
-
-    def branch() -> list[Value]:
-        builder.effect("llvm.store %x, %y : i64, !llvm.ptr")
-        return [builder.add(a, b)]
-
-    builder.if_else(condition, branch, lambda: [a])
-    assert sum("arith.addi" in line for line in lines(builder)) == 2
-
-
-def test_floor_keeps_an_operation_in_its_branch() -> None:
-    builder = LoopBuilder()
-    a = argument(builder)
-    condition = builder.compare("slt", a, builder.i64(3))
-
-    def branch() -> list[Value]:
-        return [builder.pure(f"arith.remsi {a.name}, {a.name} : i64", "i64", (a,), floor=builder.level)]
-
-    builder.if_else(condition, branch, lambda: [a])
-    text = lines(builder)
-    start = next(i for i, line in enumerate(text) if "scf.if" in line)
-    assert any("remsi" in line for line in text[start:])
-    # A region that is closed is forgotten: its values cannot be used outside.
-    assert builder.pure(f"arith.remsi {a.name}, {a.name} : i64", "i64", (a,)).level == 0
-
-
-def test_reads_are_reused_until_memory_may_have_changed() -> None:
-    builder = LoopBuilder()
-    pointer = argument(builder, "!llvm.ptr")
-    text = f"llvm.load {pointer.name} : !llvm.ptr -> f32"
-    first = builder.read(text, "f32", (pointer,), floor=0)
-    assert builder.read(text, "f32", (pointer,), floor=0) is first
-    builder.forget_reads()
-    assert builder.read(text, "f32", (pointer,), floor=0) is not first
-
-
-def test_reads_do_not_rise_above_their_floor() -> None:
-    builder = LoopBuilder()
-    pointer = argument(builder, "!llvm.ptr")
-    with builder.loop(builder.i64(0), builder.i64(8), builder.i64(1)):
-        floor = builder.level
-        with builder.loop(builder.i64(0), builder.i64(8), builder.i64(1)):
-            value = builder.read(
-                f"llvm.load {pointer.name} : !llvm.ptr -> f32", "f32", (pointer,), floor=floor
-            )
-    assert value.level == 1
 
 
 @pytest.mark.parametrize(
@@ -121,15 +49,6 @@ def test_neutral_constants_vanish() -> None:
     assert builder.logical_and(true, condition) is condition
     assert builder.select(true, a, one) is a
     assert builder.compare("sle", one, one).constant == 1
-
-
-def test_constants_are_written_once_at_the_entry() -> None:
-    builder = LoopBuilder()
-    with builder.loop(builder.i64(0), builder.i64(8), builder.i64(1)):
-        assert builder.constant(2.5, "f32").level == 0
-        assert builder.constant(2.5, "f32") is builder.constant(2.5, "f32")
-        assert builder.constant(2.5, "vector<4xf32>").type == "vector<4xf32>"
-    assert sum("0x40200000" in line for line in lines(builder)) == 2
 
 
 def test_conditions_known_at_compile_time_leave_one_branch() -> None:
@@ -181,16 +100,33 @@ def test_low_bits_that_are_known_are_constants() -> None:
     assert builder.binary("arith.andi", argument(builder), builder.i64(1)).constant is None
 
 
+@pytest.mark.parametrize(("multiple", "divisor"), [(16, 16), (16, 4), (8, 8)])
+def test_exact_divisions_are_multiplied_away(multiple: int, divisor: int) -> None:
+    builder = LoopBuilder()
+    a = argument(builder)
+    builder.aligned(a, multiple)
+    assert builder.binary("arith.remui", a, builder.i64(divisor)).constant == 0
+    quotient = builder.binary("arith.divui", a, builder.i64(divisor))
+    assert builder.mul(quotient, builder.i64(divisor)) is a
+    tripled = builder.mul(quotient, builder.i64(3 * divisor))
+    assert tripled is builder.mul(a, builder.i64(3))
+    assert tripled is not builder.mul(quotient, builder.i64(3))
+
+
+@pytest.mark.parametrize(("multiple", "divisor"), [(8, 16), (8, 24), (4, 0), (64, -8), (1, 2)])
+def test_other_divisions_are_written(multiple: int, divisor: int) -> None:
+    """A multiple of 64 is none of -8, which is 2**64 - 8 here."""
+    builder = LoopBuilder()
+    a = argument(builder)
+    builder.aligned(a, multiple)
+    assert builder.binary("arith.remui", a, builder.i64(divisor)).constant is None
+    quotient = builder.binary("arith.divui", a, builder.i64(divisor))
+    assert builder.mul(quotient, builder.i64(48)) is not builder.mul(a, builder.i64(48))
+
+
 @pytest.mark.parametrize("value", [0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, 1e-310, 3.4028234663852886e38])
 @pytest.mark.parametrize(("type", "code"), [("f32", "<f"), ("f64", "<d")])
 def test_float_literals_keep_every_bit(value: float, type: str, code: str) -> None:
     bits = int(float_literal(value, type), 16)
     packed = struct.pack(code, value)
     assert bits == int.from_bytes(packed, "little")
-
-
-def test_text_needs_closed_regions() -> None:
-    builder = LoopBuilder()
-    builder.open()
-    with pytest.raises(AssertionError, match="left open"):
-        builder.text()
