@@ -161,8 +161,8 @@ class CpuTarget:
 
     @property
     def rounds_to_bf16(self) -> bool:
-        """AVX512-BF16: f32 rounded to bf16, with denormals as zero."""
-        return "avx512bf16" in self.features
+        """AVX512-BF16: f32 rounded to bf16, with denormals as zero. Parts of a register are rounded with AVX512VL."""
+        return {"avx512bf16", "avx512vl"} <= self.features
 
     @property
     def multiplies_bf16_pairs(self) -> bool:

@@ -65,6 +65,13 @@ def test_features_that_x86_64_requires(name: str) -> None:
     assert CpuTarget.of("aarch64-unknown-linux-gnu", "neoverse-n1", f"-{name}").features == frozenset()
 
 
+def test_bf16_of_a_part_of_a_register_needs_short_vectors() -> None:
+    target = CpuTarget.named("znver4")
+    assert target.rounds_to_bf16
+    assert not target.with_features("-avx512vl").rounds_to_bf16
+    assert not target.with_features("-avx512vl").multiplies_bf16_pairs
+
+
 def test_features_come_back() -> None:
     target = CpuTarget.named("x86-64-v4")
     again = target.with_features("-avx512vl").with_features("+avx512vl")
