@@ -15,8 +15,8 @@ from triton_porting_kit.errors import ToolchainError
 from triton_porting_kit.toolchain import llvm, mlir
 
 _PIPELINE = "builtin.module(convert-scf-to-cf,{}convert-to-llvm,reconcile-unrealized-casts)"
-"""Simplifying the result, too, would make the code of kernels 0.02 % shorter: loops are written without what could be
-simplified (see `ir.builder`), and LLVM's code generator drops what the conversion adds."""
+"""The result is not simplified: that would make kernels 0.02 % shorter. Loops are written without what could be
+simplified (see `ir.writer` and `ir.builder`), and LLVM's code generator drops what the conversion adds."""
 _SHORT = _PIPELINE.format("")
 _LONG = _PIPELINE.format("convert-vector-to-llvm{enable-x86=1},convert-math-to-llvm,convert-math-to-libm,")
 

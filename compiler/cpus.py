@@ -74,7 +74,7 @@ VECTOR_FEATURES = frozenset().union(*NAMED["x86_64"].values())
 """All features of x86-64 in the table."""
 
 REQUIRED = frozenset({"64bit", "sse", "sse2"})
-"""Features of x86-64 without which LLVM ends the process: it passes floats in their registers."""
+"""Features without which LLVM compiles nothing for x86-64, and ends the process."""
 
 _AVX = ("avx", "f16c", "fma")
 _DEPENDENTS = {
@@ -88,7 +88,7 @@ _DEPENDENTS = {
     "avx512bw": ("avx512bf16", "avx512bitalg", "avx512fp16", "avx512vbmi"),
     "amx-tile": ("amx-",),
 }
-"""Features that LLVM lets imply another one (X86.td), as prefixes: without the key there are none of them."""
+"""Features, as prefixes, that imply another one in LLVM (X86.td), by the name of that one."""
 
 
 def without_dependents(features: Set[str], absent: Set[str]) -> frozenset[str]:

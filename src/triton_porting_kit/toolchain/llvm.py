@@ -104,7 +104,7 @@ def _new_machine(triple: str, cpu: str, features: str) -> llvm.TargetMachine:
     except RuntimeError as error:
         raise ToolchainError(f"this LLVM cannot generate code for {triple}: {error}") from error
     # Level 2 would also branch around each 64-bit division that a 32-bit one can do, and schedule again after registers
-    # are allocated: 2 % more time to compile, 8 % for products, and no kernel of the page is faster.
+    # are allocated. That takes 2 % more instructions to compile, 8 % for products, and kernels are no faster on Zen 4.
     return target.create_target_machine(
         cpu=cpu, features=features, opt=1, reloc="pic", codemodel="small", jit=False
     )
