@@ -93,11 +93,16 @@ class Splitter:
         self._copy(operation, end)
 
     def _need(self, operation: Any, end: Any) -> None:
-        """The pieces of the results of loops that an operation takes."""
+        """The pieces of what an operation takes."""
         for value in operation.operands:
-            owner = value.owner
-            if not isinstance(owner, ir.Block) and owner.operation in self._group.loops:
-                self._loop(owner.operation, end)
+            self._piece(_owner(value), end)
+
+    def _piece(self, operation: Any, end: Any) -> None:
+        """The pieces of a loop's results, or of those of an operation outside the loops."""
+        if operation in self._group.loops:
+            self._loop(operation, end)
+        elif operation in self._group.operations and not self._group.in_loop(operation):
+            self._make(operation, end)
 
     def _copy(self, operation: Any, end: Any) -> None:
         editor, group = self._editor, self._group
@@ -187,6 +192,8 @@ class Splitter:
         if not numbers or loop.results[numbers[0]] in {**self._pieces, **self._whole}:
             return
         self._need(loop, end)
+        if not self._group.in_loop(loop):
+            self._need_within(loop, end)
         editor.at, editor.location = ir.InsertionPoint(end), loop.location
         initial = [self._mapped(loop.operands[3 + number]) for number in numbers]
         bounds = [self._whole.get(value, value) for value in list(loop.operands)[:3]]
@@ -210,6 +217,13 @@ class Splitter:
             kept = self._pieces if number in found.split else self._whole
             kept[loop.results[number]] = made.results[place]
 
+    def _need_within(self, loop: Any, end: Any) -> None:
+        """The pieces of what the body of an outermost loop takes from outside it."""
+        for operation in nested(loop.regions[0].blocks[0]):
+            for owner in map(_owner, operation.operands):
+                if owner is not None and not self._group.in_loop(owner):
+                    self._piece(owner, end)
+
     def _body(self, block: Any, end: Any) -> None:
         """What the group needs of a loop's body, in its order."""
         group = self._group
@@ -221,6 +235,11 @@ class Splitter:
                 self._whole.update(zip(operation.results, made.results, strict=True))
             if operation in group.operations:
                 self._copy(operation, end)
+
+
+def _owner(value: Any) -> Any:
+    """The operation whose result a value is; None for an argument of a block."""
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def _erase_unused(operations: Sequence[Any]) -> None:

@@ -58,6 +58,20 @@ def carried_sums(x, out, n, M: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
+def carried_pair(x, first, second, n, M: tl.constexpr, N: tl.constexpr):
+    """Two tiles that a loop carries. The first is needed before the constant that only the second takes."""
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    total = tl.zeros((M, N), tl.float32)
+    doubled = tl.zeros((M, N), tl.float32)
+    for i in range(n):
+        value = tl.load(x + i * M * N + at)
+        total += value
+        doubled += value * 2.0
+    tl.store(first + at, tl.abs(total))
+    tl.store(second + at, doubled)
+
+
+@triton.jit
 def carried_softmax(x, out, steps, M: tl.constexpr, N: tl.constexpr):
     """As attention: vectors of rows, and a tile that is scaled by them, are carried; the columns are read in loops."""
     m, n = tl.arange(0, M), tl.arange(0, N)

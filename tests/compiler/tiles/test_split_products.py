@@ -89,6 +89,14 @@ def test_carried_tiles(device: VirtualChip, steps: int, stages: int) -> None:
     np.testing.assert_array_equal(out.numpy(), expected)
 
 
+def test_two_carried_tiles(device: VirtualChip) -> None:
+    x = numbers(3, B, B)
+    first, second = zeros(device, B, B), zeros(device, B, B)
+    split_kernels.carried_pair[(1,)](put(device, x), first, second, 3, M=B, N=B)
+    np.testing.assert_array_equal(first.numpy(), abs(x.sum(0)))
+    np.testing.assert_array_equal(second.numpy(), 2 * x.sum(0))
+
+
 def test_carried_vectors_and_tiles(device: VirtualChip) -> None:
     x = numbers(3, B, B) / 4
     out = zeros(device, B, B)
