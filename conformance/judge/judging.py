@@ -329,6 +329,7 @@ class _Judging:
             said = control.open(None, b"", request.backend, self.evidence["opened"]["arrays"])
             if "failed" in said or not self._open(process, first=False):
                 return
+            self.evidence["repeated_from"] = len(self.evidence["calls"])
             for number in range(2 + AGAIN * request.rounds):
                 call = task.make(self.random, task.timed)
                 wanted = expected_like(task, call, self.before)

@@ -51,18 +51,22 @@ def test_calls_that_others_disturb_are_not_held_against_it() -> None:
     assert codes(found) == []
 
 
-@pytest.mark.parametrize(("late", "expected"), [(16, ["streams"]), (13, ["streams"]), (8, []), (0, [])])
-def test_work_after_the_last_event(late: int, expected: list[str]) -> None:
-    """Other programs lengthen some calls after their last event; work on another stream lengthens nearly all.
-
-    With work on another stream in half of the calls, the other half still gives the true time.
-    """
+@pytest.mark.parametrize(
+    ("first", "repeated", "expected"),
+    [(4, 0, []), (0, 9, ["streams"]), (4, 5, []), (4, 7, ["streams"]), (4, None, ["streams"]), (0, None, [])],
+)
+def test_work_after_the_last_event(first: int, repeated: int | None, expected: list[str]) -> None:
+    """Four calls, of which `first` leave the device busy, and twelve that repeat them, if they were repeated."""
     found = evidence([10 * MS] * 16, [11 * MS] * 16)
-    for number, call in enumerate(found["calls"]):
-        call["device"] = 1 * MS if number < late else 9 * MS
+    for call in found["calls"]:
+        call["device"] = 9 * MS
+    for call in found["calls"][:first] + found["calls"][4 : 4 + (repeated or 0)]:
+        call["device"] = 1 * MS
+    if repeated is None:
+        del found["calls"][4:]
+    else:
+        found["repeated_from"] = 4
     assert codes(found) == expected
-    if not expected:
-        assert time_of(found)["seconds"] == pytest.approx(9 * MS)
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(0.9 * MS, []), (0.4 * MS, ["roof"])])
