@@ -23,7 +23,7 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import non_temporal
 from triton_porting_kit.compiler.loops.memory.joined_stores import joined_stores
 from triton_porting_kit.compiler.loops.memory.non_temporal import NonTemporal
-from triton_porting_kit.compiler.loops.state import ATOMIC, LOADS, WRITES, Grid, Origins, Rules
+from triton_porting_kit.compiler.loops.state import ATOMIC, LOADS, WRITES, Grid, Origins, Rules, program_ids
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import SourceLocation
@@ -151,7 +151,7 @@ def _run_programs(
     It writes each program's number to `note`.
     """
     builder = lowering.builder
-    with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counts)) as region:
+    with builder.loop(begin, end, builder.i64(1), program_ids(builder, begin, counts)) as region:
         lowering.grid.program_ids = region.arguments
         if note is not None:  # read by the signal handler
             builder.effect(f"llvm.store volatile {region.induction.name}, {note.name} : i64, !llvm.ptr")
@@ -251,16 +251,6 @@ def _axes(program: Program) -> int:
         elif operation.name in _TELLS:
             return 3
     return axes
-
-
-def _first_program(builder: LoopBuilder, begin: Value, counts: list[Value]) -> list[Value]:
-    rest, below = begin, builder.i64(1)
-    ids = []
-    for count in counts:
-        rest = builder.binary("arith.divui", rest, below)
-        below = builder.cast("arith.extui", count, "i64")
-        ids.append(builder.cast("arith.trunci", builder.binary("arith.remui", rest, below), "i32"))
-    return ids
 
 
 def _next_program(builder: LoopBuilder, ids: list[Value], counts: list[Value]) -> list[Value]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -14,6 +14,7 @@ from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
 
 if TYPE_CHECKING:
+    from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
     from triton_porting_kit.compiler.loops.lowering import Lowering
 
 Handler = Callable[["Lowering", Operation], None]
@@ -73,6 +74,17 @@ class Grid:
     """Whether the kernel tells the host which program it is."""
     threads: int = 1
     """How many GPU threads of a program would print a value that all of them share."""
+
+
+def program_ids(builder: LoopBuilder, program: Value, counts: Sequence[Value]) -> list[Value]:
+    """The position in the grid of a program, an i64, x fastest. `counts`: the programs along each axis, i32."""
+    rest, below = program, builder.i64(1)
+    ids = []
+    for count in counts:
+        rest = builder.binary("arith.divui", rest, below)
+        below = builder.cast("arith.extui", count, "i64")
+        ids.append(builder.cast("arith.trunci", builder.binary("arith.remui", rest, below), "i32"))
+    return ids
 
 
 class Rules(NamedTuple):

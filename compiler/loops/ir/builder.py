@@ -44,7 +44,7 @@ class LoopBuilder(RegionWriter):
 
     def binary(self, op: str, a: Value, b: Value, flags: str = "") -> Value:
         """``arith``-style operation of two operands of one type; integer identities with 0 and 1 are folded."""
-        exact = False
+        divisor = 0  # of a division without a remainder
         if a.constant is not None or b.constant is not None:
             folded = fold(self.constant, op, a, b)
             if folded is not None:
@@ -57,14 +57,14 @@ class LoopBuilder(RegionWriter):
             elif op in _DIVIDES and b.constant > 0 and (1 << self.zeros(a)) % b.constant == 0:
                 if op == "arith.remui":
                     return self.constant(0, a.type)
-                exact = a.type == "i64"
+                divisor = b.constant if a.type == "i64" else 0
         value = self.pure(f"{op} {a.name}, {b.name}{flags} : {a.type}", a.type, (a, b))
         if a.type == "i64" or a.type == "i32":
             rule = ZEROS.get(op)
             if rule is not None and (zeros := rule(self.zeros(a), self.zeros(b))):
                 self._zeros[value.name] = zeros
-        if exact and isinstance(b.constant, int):
-            self._quotients[value.name] = (a, b.constant)
+        if divisor:
+            self._quotients[value.name] = (a, divisor)
         return value
 
     def aligned(self, value: Value, multiple: int) -> None:

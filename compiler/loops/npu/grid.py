@@ -5,6 +5,7 @@ from __future__ import annotations
 from triton_porting_kit.compiler.dialect.npu import NpuProgram, NpuPrograms
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.state import program_ids
 
 from .core import Core
 
@@ -18,16 +19,10 @@ def programs(lowering: Lowering, operation: Operation) -> None:
 def program(lowering: Lowering, operation: Operation) -> None:
     """x fastest, as in the kernel ABI. Axes that nothing reads are left out."""
     op = NpuProgram(operation)
-    builder = lowering.builder
-    rest, ids = lowering.scalar(op.program), []
     axes = max((axis + 1 for axis, result in enumerate(op.results) if result.users), default=0)
     if op.current and lowering.grid.tells:
         axes = len(lowering.grid.counts)
-    for axis, count in enumerate(lowering.grid.counts[:axes]):
-        wide = builder.cast("arith.extui", count, "i64")
-        ids.append(builder.cast("arith.trunci", builder.binary("arith.remui", rest, wide), "i32"))
-        if axis + 1 < axes:
-            rest = builder.binary("arith.divui", rest, wide)
+    ids = program_ids(lowering.builder, lowering.scalar(op.program), lowering.grid.counts[:axes])
     for result, value in zip(op.results, ids, strict=False):
         lowering.scalars[result] = value
     if op.current:
