@@ -29,6 +29,11 @@ class Kind:
         return f"{self.vendor}-{self.level}".lower().replace(" ", "-")
 
     @property
+    def exceeds_avx2(self) -> bool:
+        """Whether a limit to AVX2 takes anything from it."""
+        return self.level in ("AMX", "AVX512")
+
+    @property
     def title(self) -> str:
         """For people."""
         return f"{self.vendor}, {self.level}"

@@ -107,9 +107,10 @@ def measure_round(
     figures: list[Figure] = []
     wrong: list[str] = []
     device: dict[str, Any] = {}
+    reduces = host_kind().exceeds_avx2 and any(re.search(only, row.name) for row in reduced_rows())
     for count in threads:
         for reduced in (False, True):
-            if reduced and (quick or not any(re.search(only, row.name) for row in reduced_rows())):
+            if reduced and (quick or not reduces):
                 continue
             data = worker(count, only, quick, reduced)
             figures += [Figure.from_json(figure) for figure in data["figures"]]

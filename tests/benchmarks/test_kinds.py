@@ -33,6 +33,7 @@ def test_kinds_of_named_cpus(vendor: str, cpu: str, name: str) -> None:
     kind = kind_of(vendor, CpuTarget.named(cpu).features)
     assert kind.name == name
     assert "no-vectors" in name or title_of(name) == kind.title
+    assert kind.exceeds_avx2 == ("avx512f" in CpuTarget.named(cpu).features)
 
 
 def test_the_host_without_its_widest_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
