@@ -20,6 +20,7 @@ _LOG_ERFC = (
     -0.1064804345369339, -0.6350017189979553, -1.1286859512329102,
 )  # fmt: skip
 
+
 @dataclass(frozen=True)
 class _Intervals:
     """erf(x)/x = ratio + d p(d) with d = x - centre, on each interval of 0 <= x <= 4.
