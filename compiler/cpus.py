@@ -85,10 +85,13 @@ _DEPENDENTS = {
     "f16c": ("avx512", "avx10"),
     "fma": ("avx512", "avx10"),
     "avx512f": ("avx512", "avx10"),
-    "avx512bw": ("avx512bf16", "avx512bitalg", "avx512fp16", "avx512vbmi"),
     "amx-tile": ("amx-",),
 }
 """Features, as prefixes, that imply another one in LLVM (X86.td), by the name of that one."""
+
+_AVX512 = frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl"})
+"""AVX-512 is used as a whole, as in x86-64-v4. Without BW, LLVM ends the process on some shuffles of booleans, and
+without DQ on some conversions of 64-bit integers."""
 
 
 def without_dependents(features: Set[str], absent: Set[str]) -> frozenset[str]:
@@ -96,6 +99,8 @@ def without_dependents(features: Set[str], absent: Set[str]) -> frozenset[str]:
 
     LLVM cannot select an instruction of such a feature, and ends the process.
     """
+    if _AVX512 - features:
+        absent = {*absent, "avx512f"}
     gone = tuple(prefix for name in _DEPENDENTS if name in absent for prefix in _DEPENDENTS[name])
     return frozenset(name for name in features if not name.startswith(gone))
 

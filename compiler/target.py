@@ -63,12 +63,12 @@ class CpuTarget:
     @property
     def has_scalef(self) -> bool:
         """Whether instructions scale vectors by powers of two and take off integers: AVX-512's VSCALEFPS, VREDUCEPS."""
-        return "avx512f" in self.features and "avx512dq" in self.features
+        return "avx512f" in self.features
 
     @property
     def has_range(self) -> bool:
         """Whether an instruction takes the larger number where one of two floats may be NaN: AVX-512's VRANGEPS."""
-        return "avx512dq" in self.features and "avx512vl" in self.features
+        return "avx512f" in self.features
 
     @property
     def keeps_second(self) -> bool:
@@ -161,8 +161,8 @@ class CpuTarget:
 
     @property
     def rounds_to_bf16(self) -> bool:
-        """AVX512-BF16: f32 rounded to bf16, with denormals as zero. Parts of a register are rounded with AVX512VL."""
-        return {"avx512bf16", "avx512vl"} <= self.features
+        """AVX512-BF16: f32 rounded to bf16, with denormals as zero."""
+        return "avx512bf16" in self.features
 
     @property
     def multiplies_bf16_pairs(self) -> bool:

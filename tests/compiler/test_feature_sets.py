@@ -19,7 +19,7 @@ FEWER = [
 
 
 @triton.jit
-def weights(a, b, halves, rounded, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+def weights(a, b, halves, rounded, flags, wide, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     x = tl.load(a + m[:, None] * K + k[None, :])
     y = tl.load(b + k[:, None] * N + n[None, :])
@@ -29,11 +29,22 @@ def weights(a, b, halves, rounded, M: tl.constexpr, N: tl.constexpr, K: tl.const
     place = m[:, None] * N + n[None, :]
     tl.store(halves + place, e.to(tl.float16))
     tl.store(rounded + place, tl.maximum(e, tl.load(halves + place).to(tl.float32)).to(tl.bfloat16))
+    tl.store(flags + m, tl.flip(tl.full((M,), 1, tl.int1), 0))
+    tl.store(
+        wide + n, tl.load(wide + n).to(tl.uint64, bitcast=True).to(tl.float64).to(tl.int64, bitcast=True)
+    )
 
 
 @pytest.fixture(scope="module")
 def ttir() -> str:
-    signature = {"a": "*bf16", "b": "*bf16", "halves": "*fp16", "rounded": "*bf16"}
+    signature = {
+        "a": "*bf16",
+        "b": "*bf16",
+        "halves": "*fp16",
+        "rounded": "*bf16",
+        "flags": "*i1",
+        "wide": "*i64",
+    }
     return ttir_text(weights, signature, M=16, N=8, K=32)
 
 
