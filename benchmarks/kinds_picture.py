@@ -30,7 +30,8 @@ def picture(kinds: Mapping[str, Results]) -> str:
     A dot at the edge stands for a ratio beyond the scale; an empty one misses its target.
     """
     found = {name: ratios(results) for name, results in kinds.items()}
-    kernels = list(dict.fromkeys(kernel for each in found.values() for kernel in each))
+    fullest_first = sorted(found.values(), key=len, reverse=True)
+    kernels = list(dict.fromkeys(kernel for each in fullest_first for kernel in each))
     height = TOP + ROW * len(kernels) + 30
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
