@@ -6,12 +6,10 @@ transposes them in registers, as `transposed` does for operands that are one mat
 
 from __future__ import annotations
 
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.explicit import Gather, is_consecutive, run_of_offsets
-from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather
+from triton_porting_kit.compiler.loops.tiles.tensors import Tensor
 from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, reads_along
 
 
@@ -21,7 +19,11 @@ def gathers_columns(lowering: Lowering, operation: Operation, tensor: Tensor) ->
     If so, this writes offsets that are expensive to compute to scratch.
     """
     rows = len(tensor.shape) - 2
-    columns = [one for one in reads_along(tensor, rows) if _is_contiguous(lowering.builder, *one)]
+    columns = [
+        (part, dimension)
+        for part, dimension in reads_along(tensor, rows)
+        if isinstance(part, Gather) and part.is_contiguous(lowering.builder, dimension)
+    ]
     if not columns or not lies_across(tensor, lowering.target, columns):
         return False
     if any(lowering.needed_after(part, operation) for part, _ in columns):
@@ -29,20 +31,3 @@ def gathers_columns(lowering: Lowering, operation: Operation, tensor: Tensor) ->
     for part, _ in columns:
         lowering.plan(operation, part.shape, part.operands)
     return True
-
-
-def _is_contiguous(builder: LoopBuilder, part: Tensor, dimension: int) -> bool:
-    """Whether a part gathers elements that lie side by side all along a dimension."""
-    if not isinstance(part, Gather):
-        return False
-    builder.open()  # what is emitted to find out is dropped
-    evaluation = Evaluation(builder, frozenset(), {})
-    indices = tuple(builder.fresh("i64") for _ in part.shape)
-    builder.aligned(indices[dimension], part.shape[dimension])
-    point = Point(indices, dimension, part.shape[dimension])
-    run = run_of_offsets(evaluation, point, part.offsets)
-    found = (
-        run is not None and is_consecutive(run.step, part.unit, part.element) and not evaluation.breaks(run)
-    )
-    builder.close()
-    return found

@@ -132,8 +132,9 @@ class Elements(VectorProduct):
         self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
     ) -> Buffer:
         tensor = converted(tensor.buffer or tensor, self.unit)
+        in_columns = gathers_columns(lowering, operation, tensor)
         prefetch_right(lowering, operation, tensor)
-        if gathers_columns(lowering, operation, tensor):
+        if in_columns:
             place = place or lowering.scratch.allocate(tensor.shape, self.unit)
             transpose_into(lowering.builder, lowering.target, tensor, place)
             return place

@@ -14,6 +14,9 @@ A right operand of 8-bit numbers in rows is converted while it is packed, and pr
 takes so many instructions that the core issues the loads of the next rows too late. Weights in rows of 4 KiB take 0.82
 to 0.96 of the time on a Xeon with AMX. With AVX2 they take 0.84 to 0.92, and those of E4M3 0.5 to 0.6. Rows of bf16,
 and of bytes that are not converted, gain nothing.
+
+Rows or columns of a right operand that lie anywhere in memory, as those of a paged cache, prefetch those that are read
+next. Attention of one token takes 0.6 of the time on Zen 3.
 """
 
 from __future__ import annotations
@@ -25,13 +28,22 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory.growth import FOR, advance
 from triton_porting_kit.compiler.loops.tiles.access import Access, Load
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather
+from triton_porting_kit.compiler.loops.tiles.graph import cost
 from triton_porting_kit.compiler.loops.tiles.tensors import Elementwise, Tensor, closure
+from triton_porting_kit.compiler.loops.tiles.transposed import reads_along
 
 ROWS = 16
 """How many rows ahead to prefetch."""
 
 CONVERTED_ROWS = 8
 """The same for rows that are converted. More of them replace each other in L1 if they are 4 KiB apart."""
+
+GATHERED_ROWS = 8
+"""The same for rows that lie anywhere in memory: with 4 or 16, attention of one token takes a tenth longer."""
+
+CHEAP = 8
+"""Most simple operations that find such a row."""
 
 ALONG = 512
 """Bytes ahead in columns that a loop walks along."""
@@ -60,9 +72,12 @@ def distance(lowering: Lowering, operation: Operation, access: Access) -> Value 
 
 
 def prefetch_right(lowering: Lowering, operation: Operation, tensor: Tensor) -> None:
-    """Let a right operand of an `operation` that is packed in each iteration prefetch what is packed later."""
+    """Let a right operand of an `operation` prefetch what is packed later, as far as the hardware does not."""
+    if not lowering.target.prefetches:
+        return
+    _prefetch_gathered(lowering, tensor)
     outer = operation.block.parent
-    if not lowering.target.prefetches or outer is None or outer.name != FOR:
+    if outer is None or outer.name != FOR:
         return
     loads = [part for part in closure([tensor]) if isinstance(part, Load) and len(part.shape) == 2]
     for load in loads:
@@ -70,6 +85,22 @@ def prefetch_right(lowering: Lowering, operation: Operation, tensor: Tensor) -> 
             load.ahead = lowering.builder.i64(ALONG // HALF)
     if not isinstance(tensor, Load):
         _prefetch_rows_below(lowering, tensor)
+
+
+def _prefetch_gathered(lowering: Lowering, tensor: Tensor) -> None:
+    """Let gathered rows or columns, each of which lies side by side in memory, prefetch those further on."""
+    columns, rows = len(tensor.shape) - 1, len(tensor.shape) - 2
+    # A block of columns is read at a time.
+    for along, across, distance in (
+        (columns, rows, GATHERED_ROWS),
+        (rows, columns, max(GATHERED_ROWS, lowering.target.lanes)),
+    ):
+        others = dict(reads_along(tensor, across))
+        for part, dimension in reads_along(tensor, along):
+            if not isinstance(part, Gather) or part not in others or cost(part.offsets, {}) > CHEAP:
+                continue
+            if part.is_contiguous(lowering.builder, dimension):
+                part.ahead = others[part], distance
 
 
 def _walks_along(lowering: Lowering, load: Load) -> bool:

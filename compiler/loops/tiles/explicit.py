@@ -50,6 +50,24 @@ class Gather(Tensor):
         super().__init__(offsets.shape, element, operands, GATHER_COST)
         self.base, self.offsets, self.mask, self.other, self.unit = base, offsets, mask, other, unit
         self.place = place
+        self.ahead: tuple[int, int] | None = None
+        """A dimension, and how far ahead along it each chunk of consecutive elements prefetches its like."""
+
+    def is_contiguous(self, builder: LoopBuilder, dimension: int) -> bool:
+        """Whether the elements lie side by side in memory all along a dimension."""
+        builder.open()  # what is emitted to find out is dropped
+        evaluation = Evaluation(builder, frozenset(), {})
+        indices = tuple(builder.fresh("i64") for _ in self.shape)
+        builder.aligned(indices[dimension], self.shape[dimension])
+        point = Point(indices, dimension, self.shape[dimension])
+        run = run_of_offsets(evaluation, point, self.offsets)
+        found = (
+            run is not None
+            and is_consecutive(run.step, self.unit, self.element)
+            and not evaluation.breaks(run)
+        )
+        builder.close()
+        return found
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         with self.place():
@@ -111,6 +129,8 @@ class Gather(Tensor):
         fill = None if self.other is None else evaluation.at(self.other, point)
         floor = evaluation.floor
         if step is not None and is_consecutive(step, self.unit, self.element):
+            if self.ahead is not None:
+                self._prefetch(evaluation, point, *self.ahead)
             return lane_memory.read(builder, pointer, self.element, lanes, floor=floor, mask=mask, fill=fill)
         if offsets is not None:
             pointers = lane_memory.pointers_at(builder, pointer, offsets, self.unit)
@@ -123,6 +143,18 @@ class Gather(Tensor):
         value = lane_memory.read(builder, pointer, self.element, 1, floor=floor, mask=wanted)
         fill = fill or lane_memory.zero(builder, self.element)
         return builder.select(*(builder.broadcast(v, lanes) for v in (mask, value, fill)))
+
+    def _prefetch(self, evaluation: Evaluation, point: Point, dimension: int, distance: int) -> None:
+        """Prefetch what is `distance` ahead of `point`, or at the end of the dimension."""
+        builder, indices = evaluation.builder, list(point.indices)
+        further = builder.add(indices[dimension], builder.i64(distance))
+        last = builder.i64(self.shape[dimension] - 1)
+        indices[dimension] = builder.binary("arith.minsi", further, last)
+        there = Evaluation(builder, evaluation.unmasked, {})
+        there.floor = evaluation.floor
+        offset = there.at(self.offsets, Point(tuple(indices), point.axis, point.width).first)
+        place = builder.address(self.base, [builder.cast("arith.extsi", offset, "i64")], self.unit)
+        lane_memory.prefetch(builder, place, lane_memory.L1)
 
     def joins(self, dimension: int) -> Iterable[JoinAt] | None:
         return self.operands_join(dimension)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import triton
 import triton.language as tl
-from prefetched import steps, text_of
+from prefetched import PREFETCH, steps, text_of
 
+from triton_porting_kit.compiler import CpuTarget
 from triton_porting_kit.compiler.loops.memory.column_prefetch import (
     ALONG,
     CONVERTED_ROWS,
     FAR,
+    GATHERED_ROWS,
     HALF,
     LONGEST,
     ROWS,
@@ -90,3 +94,49 @@ def test_what_the_next_iteration_does_not_go_on_with_is_not_fetched_ahead(form: 
 
 def test_rows_that_are_not_converted_are_not_fetched_ahead() -> None:
     assert not steps(text_of(product, "sapphirerapids", HALVES, FORM="rows"))
+
+
+@triton.jit
+def gathered(A, W, PLACES, O, FORM: tl.constexpr, B: tl.constexpr):
+    i, j, k = tl.arange(0, 16)[:, None], tl.arange(0, 64), tl.arange(0, 64)
+    if FORM == "rows":
+        at = tl.load(PLACES + k)[:, None] * 64 + j[None, :]
+    elif FORM == "columns":
+        at = tl.load(PLACES + j)[None, :] * 64 + k[:, None]
+    elif FORM == "expensive rows":
+        place = tl.load(PLACES + k)
+        at = (place % 7 * 5 // 3 + place % 11 // 3 + place % 13 * 9)[:, None] * 64 + j[None, :]
+    else:
+        at = tl.load(PLACES + k[:, None] * 64 + j[None, :])
+    w = tl.load(W + at).to(tl.bfloat16)
+    tl.store(O + i * 64 + j[None, :], tl.dot(tl.load(A + i * 64 + k[None, :]), w))
+
+
+PLACES = {"A": "*bf16", "W": "*bf16", "PLACES": "*i32", "O": "*fp32"}
+
+
+def origins(text: str) -> set[str]:
+    """What the addresses of prefetches are computed from, as far as operations have one result."""
+    defined = dict(re.findall(r"(%\w+) = (.*)", text))
+    pending, found = [name for name, _ in PREFETCH.findall(text)], set[str]()
+    while pending:
+        definition = defined.get(pending.pop(), "")
+        if definition not in found:
+            found.add(definition)
+            pending += re.findall(r"%\w+", definition)
+    return found
+
+
+@pytest.mark.parametrize("target", ["sapphirerapids", "skylake", "znver4"])
+@pytest.mark.parametrize("form", ["rows", "columns"])
+def test_gathered_rows_and_columns_fetch_those_that_are_read_next(form: str, target: str) -> None:
+    found = origins(text_of(gathered, target, PLACES, FORM=form))
+    distance = GATHERED_ROWS if form == "rows" else max(GATHERED_ROWS, CpuTarget.named(target).lanes)
+    assert f"arith.constant {distance} : i64" in found
+    assert any(text.startswith("arith.minsi ") for text in found), "it ends at the last one"
+    assert "arith.constant 63 : i64" in found
+
+
+@pytest.mark.parametrize("form", ["elements", "expensive rows"])
+def test_elements_and_what_is_expensive_to_find_are_not_fetched_ahead(form: str) -> None:
+    assert not PREFETCH.findall(text_of(gathered, "skylake", PLACES, FORM=form))
