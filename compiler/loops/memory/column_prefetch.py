@@ -16,7 +16,8 @@ to 0.96 of the time on a Xeon with AMX. With AVX2 they take 0.84 to 0.92, and th
 and of bytes that are not converted, gain nothing.
 
 Rows or columns of a right operand that lie anywhere in memory, as those of a paged cache, prefetch those that are read
-next. Attention of one token takes 0.6 of the time on Zen 3.
+next. Attention of one token takes 0.6 of the time on Zen 3, where each core looks fewer instructions ahead than on a
+Xeon with AMX. There it takes as long as without.
 """
 
 from __future__ import annotations
