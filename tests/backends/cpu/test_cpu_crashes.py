@@ -186,9 +186,9 @@ def test_factor_that_is_read_where_it_lies(ends: dict[str, End]) -> None:
 def test_address_that_no_memory_can_have(ends: dict[str, End]) -> None:
     """By RBP or RSP, x86-64 reaches it in the stack segment, whose exception becomes SIGBUS."""
     first, *rest = ends["no address"].report
-    assert first.endswith(
-        (": SIGSEGV at an address that no memory can have", ": SIGBUS at an address that no memory can have")
-    )
+    status = ends["no address"].status
+    assert status in (-signal.SIGSEGV, -signal.SIGBUS)
+    assert first.endswith(f": {signal.Signals(-status).name} at an address that no memory can have")
     assert rest == [LOAD, REMEDY]
 
 
