@@ -46,7 +46,8 @@ def test_each_access_has_its_line() -> None:
     )
     first = three_lines.fn.__code__.co_firstlineno + 2
     found = [line for line in lines(compiled) if line is not None]
-    assert list(dict.fromkeys(found)) == [first, first + 1, first + 2]
+    # From the end: the loop over the tile, which fewer lanes than 16 need, has the store's line.
+    assert list(dict.fromkeys(reversed(found))) == [first + 2, first + 1, first]
     assert pointer_arguments(compiled.asm["structured"]) == ["first", "second"]
     assert set(lines(compiled, size=1)) == {None}  # another kernel was loaded
     assert set(lines(compiled, notes_program=False)) == {None}  # other code comes out
