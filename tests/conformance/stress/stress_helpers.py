@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from triton_porting_kit.conformance.stress.draws import Draws, T
 from triton_porting_kit.conformance.stress.features import features
-from triton_porting_kit.conformance.stress.generator import ADDRESSES, VOCABULARIES
+from triton_porting_kit.conformance.stress.generator import ADDRESSES, VOCABULARIES, generate
 from triton_porting_kit.conformance.stress.matrices import endings, factors, sums
 from triton_porting_kit.conformance.stress.matrices.programs import multiplying
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
@@ -23,6 +24,12 @@ from triton_porting_kit.conformance.stress.program import (
     walk,
 )
 from triton_porting_kit.conformance.stress.typing import types_of
+
+
+@cache
+def made(seed: int) -> Program:
+    """The program of a seed, kept for the other tests of the group that share programs."""
+    return generate(seed)
 
 
 def constructs(program: Program) -> Iterator[str]:

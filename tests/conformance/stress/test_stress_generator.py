@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from stress_helpers import constructs
+from stress_helpers import constructs, made
 
 from triton_porting_kit.conformance.stress.checks import check_of
 from triton_porting_kit.conformance.stress.draws import Draws, content, content_at
@@ -103,7 +103,7 @@ WANTED = {
 
 @pytest.fixture(scope="module")
 def programs() -> list[Program]:
-    return [generate(begin + number) for begin, count in PROGRAMS.items() for number in range(count)]
+    return [made(begin + number) for begin, count in PROGRAMS.items() for number in range(count)]
 
 
 def test_every_construct_occurs(programs: list[Program]) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from types import ModuleType
 
 import pytest
-from stress_helpers import choices, constructs
+from stress_helpers import choices, constructs, made
 
 from triton_porting_kit.conformance.language.products import CHECKS
 from triton_porting_kit.conformance.stress.features import covering, pairs_of
@@ -38,7 +38,7 @@ WANTED = {
 
 @pytest.fixture(scope="module")
 def some() -> list[Program]:
-    return [generate(PRODUCTS + number) for number in range(300)]
+    return [made(PRODUCTS + number) for number in range(300)]
 
 
 def test_every_construct_occurs(some: list[Program]) -> None:
@@ -85,7 +85,7 @@ def small(programs: list[Program]) -> list[Program]:
 def uncovered(programs: list[Program]) -> set[tuple[str, str]]:
     """Pairs of choices that several programs have, but none of the fixed ones."""
     common = {pair for pair, count in pairs_of(programs, choices).items() if count >= LEAST}
-    return common - pairs_of(map(generate, CHECKS.seeds), choices).keys()
+    return common - pairs_of(map(made, CHECKS.seeds), choices).keys()
 
 
 def test_the_fixed_programs_have_all_pairs(some: list[Program]) -> None:
@@ -95,7 +95,7 @@ def test_the_fixed_programs_have_all_pairs(some: list[Program]) -> None:
 @pytest.mark.slow  # makes 600 programs
 def test_the_fixed_programs_have_all_pairs_of_many_programs() -> None:
     """After a change of the generator take others."""
-    programs = small([generate(PRODUCTS + number) for number in range(600)])
+    programs = small([made(PRODUCTS + number) for number in range(600)])
     missing = uncovered(programs)
     found = covering(programs, LEAST, features=choices) if missing else []
     assert not missing, f"take {[p.seed - PRODUCTS for p in found]} for NUMBERS"

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,13 @@ from conformance_helpers import memory
 from triton_porting_kit.conformance.catalogue import checks
 from triton_porting_kit.conformance.context import Session
 from triton_porting_kit.conformance.status import Status
+from triton_porting_kit.conformance.stress import checks as stress
 from triton_porting_kit.conformance.stress import programs
 from triton_porting_kit.conformance.stress.checks import DEFAULT_COUNT
 from triton_porting_kit.conformance.stress.configuration import DEFAULT, Configuration, configurations
-from triton_porting_kit.conformance.stress.generator import ADDRESSES, FAMILIES, PRODUCTS, ROWS
+from triton_porting_kit.conformance.stress.generator import ADDRESSES, FAMILIES, PRODUCTS, ROWS, generate
 from triton_porting_kit.conformance.stress.isolation import Isolated
+from triton_porting_kit.conformance.stress.typing import types_of
 from triton_porting_kit.conformance.trial import try_check
 
 
@@ -64,6 +67,20 @@ def test_programs_are_checks() -> None:
     records = [try_check(check, session) for check in found]
     assert {record.status for record in records} == {Status.PASS}
     assert "seed 2000001" in found[1].requirement
+
+
+def test_a_plan_generates_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is run, or asked for its needs, is generated: all 450 take longer than most runs."""
+    generated: list[int] = []
+    monkeypatch.setattr(stress, "generate", lambda seed: generated.append(seed) or generate(seed))
+    found = list(checks(["language", "stress"], stress=2, seed=7))
+    assert generated == []
+    program = types_of(generate(7_000_001))
+    assert {f"type:{t.kind_name.lstrip('*@')}" for t in program.values()} <= found[-1].needs
+    assert found[-1].elements == max(t.count for t in program.values())
+    assert generated == [7_000_001]
+    limited = replace(found[-1], seconds=3)
+    assert (limited.needs, limited.elements, limited.seconds) == (found[-1].needs, found[-1].elements, 3)
 
 
 def test_the_catalogue_has_as_many_as_it_is_asked_for() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from stress_helpers import constructs
+from stress_helpers import constructs, made
 
 from triton_porting_kit.conformance.stress.generator import ROWS, generate
 from triton_porting_kit.conformance.stress.program import WRITES, Program, walk
@@ -28,7 +28,7 @@ WANTED = {
 
 @pytest.fixture(scope="module")
 def some() -> list[Program]:
-    return [generate(ROWS + number) for number in range(300)]
+    return [made(ROWS + number) for number in range(300)]
 
 
 def test_every_construct_occurs(some: list[Program]) -> None:
