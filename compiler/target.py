@@ -179,6 +179,11 @@ class CpuTarget:
         return "avx512vnni" in self.features
 
     @property
+    def multiplies_word_pairs(self) -> bool:
+        """PMADDWD in whole registers: sums of two products of i16. AVX without AVX2 has it for halves only."""
+        return self.triple.startswith("x86_64") and ("avx2" in self.features or "avx" not in self.features)
+
+    @property
     def multiplies_bf16_tiles(self) -> bool:
         """AMX: products of 16 x 32 by 32 x 16 bf16, added to f32 in tile registers."""
         return {"amx-tile", "amx-bf16"} <= self.features

@@ -3,7 +3,7 @@
 A tile register holds 16 rows of 64 bytes. TDPBF16PS and TDPBSSD multiply 16 rows of A by 16 columns of B, over 64 bytes
 of K in groups of 4 bytes that are neighbours along K, and add the products to 16 x 16 sums (Intel 64 and IA-32
 Architectures Software Developer's Manual, volume 1, chapter 18). A is read as it lies, in rows; B is packed by
-`products.Interleaved`. Denormal bf16 inputs and sums count as zero, as with VDPBF16PS.
+`interleaved.Interleaved`. Denormal bf16 inputs and sums count as zero, as with VDPBF16PS.
 """
 
 from __future__ import annotations

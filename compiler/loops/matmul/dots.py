@@ -16,15 +16,11 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import scaled_factors, small_products
 from triton_porting_kit.compiler.loops.matmul.factors import Columns, Left, Strips
+from triton_porting_kit.compiler.loops.matmul.instructions import product_for
 from triton_porting_kit.compiler.loops.matmul.kept_factors import kept_right
 from triton_porting_kit.compiler.loops.matmul.multiplication import Multiplication, start_of
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, Part
-from triton_porting_kit.compiler.loops.matmul.products import (
-    Product,
-    VectorProduct,
-    converted,
-    product_for,
-)
+from triton_porting_kit.compiler.loops.matmul.products import Product, VectorProduct, converted
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import lines_ahead, stored_below
 from triton_porting_kit.compiler.loops.matmul.tile_prefetch import nothing, tiles_ahead

@@ -23,9 +23,10 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import row_tables, scaled_factors
 from triton_porting_kit.compiler.loops.matmul.epilogues import epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Rows, Strips
+from triton_porting_kit.compiler.loops.matmul.instructions import product_for
 from triton_porting_kit.compiler.loops.matmul.packed_cache import packed_cache
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, State
-from triton_porting_kit.compiler.loops.matmul.products import Elements, Product, product_for
+from triton_porting_kit.compiler.loops.matmul.products import Elements, Product
 from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
 from triton_porting_kit.compiler.loops.memory.growth import FOR, advance, is_inside
 from triton_porting_kit.compiler.loops.state import EarlyStores, is_fence

@@ -17,8 +17,9 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.factors import Left, Strips
+from triton_porting_kit.compiler.loops.matmul.instructions import TileProduct
 from triton_porting_kit.compiler.loops.matmul.panels import Part
-from triton_porting_kit.compiler.loops.matmul.products import Elements, Product, TileProduct, VectorProduct
+from triton_porting_kit.compiler.loops.matmul.products import Elements, Product, VectorProduct
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, Place, Region, unrolled
 from triton_porting_kit.compiler.loops.matmul.row_tables import RowTable
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch, steps_between

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.matmul.products import Interleaved, product_for
+from triton_porting_kit.compiler.loops.matmul.instructions import product_for
+from triton_porting_kit.compiler.loops.matmul.interleaved import Interleaved
 from triton_porting_kit.compiler.loops.tiles.beside import Converted
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
 

@@ -24,8 +24,9 @@ from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.factors import Left
+from triton_porting_kit.compiler.loops.matmul.instructions import TileProduct
 from triton_porting_kit.compiler.loops.matmul.panels import Panel, Part
-from triton_porting_kit.compiler.loops.matmul.products import Elements, Product, TileProduct
+from triton_porting_kit.compiler.loops.matmul.products import Elements, Product
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Place
 from triton_porting_kit.compiler.loops.matmul.tile_prefetch import Beside, nothing
 from triton_porting_kit.compiler.loops.memory.growth import advance

@@ -15,7 +15,7 @@ import triton.language as tl
 from poisoned import Poisoned, targets
 
 from triton_porting_kit.compiler import CpuTarget
-from triton_porting_kit.compiler.loops.matmul import products
+from triton_porting_kit.compiler.loops.matmul import interleaved, products
 
 Array = np.ndarray[Any, Any]
 M, N, K, STEPS, COLUMNS = 16, 32, 32, 3, 24
@@ -104,9 +104,10 @@ def test_which_columns_are_read_in_transposed_blocks(
 ) -> None:
     answers = []
     gathers = products.gathers_columns
-    monkeypatch.setattr(
-        products, "gathers_columns", lambda *given: answers.append(gathers(*given)) or answers[-1]
-    )
+    for module in (products, interleaved):
+        monkeypatch.setattr(
+            module, "gathers_columns", lambda *given: answers.append(gathers(*given)) or answers[-1]
+        )
     left, right = elements.split()
     sums, result = (tl.int32, np.int32) if left == "i8" else (tl.float32, np.float32)
     signature = {"A": f"*{left}", "B": f"*{right}", "C": "*i32" if left == "i8" else "*fp32"} | {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import native_functions
+import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from running import empty, get, put
 
-from triton_porting_kit.compiler import CpuTarget, codegen
+from triton_porting_kit.compiler import ISA_LEVELS, CpuTarget, codegen
 
 CASCADE_LAKE = CpuTarget.named("cascadelake")
 SAPPHIRE_RAPIDS = CpuTarget.named("sapphirerapids")
@@ -35,8 +37,11 @@ BYTES, PAIRS = ("i8", "i32"), ("bf16", "fp32")
     [
         (BYTES, (16, 32, 32), CASCADE_LAKE, "vpdpbusd"),
         (BYTES, (16, 8, 32), CASCADE_LAKE, ""),  # no whole vector of columns
-        (BYTES, (16, 32, 32), CASCADE_LAKE.with_features("-avx512vnni"), ""),
-        (BYTES, (16, 32, 32), CpuTarget.named("haswell"), ""),
+        (BYTES, (16, 32, 32), CASCADE_LAKE.with_features("-avx512vnni"), "vpmaddwd"),
+        (BYTES, (16, 32, 32), CpuTarget.named("haswell"), "vpmaddwd"),
+        (BYTES, (16, 32, 32), CpuTarget.named("sandybridge"), ""),  # for halves of registers only
+        (BYTES, (16, 32, 32), CpuTarget.named("x86-64"), "pmaddwd"),
+        (BYTES, (16, 32, 32), CpuTarget.named("neoverse-n1"), ""),
         (PAIRS, (16, 32, 32), CpuTarget.named("znver4"), "vdpbf16ps"),
         (PAIRS, (16, 32, 32), SAPPHIRE_RAPIDS.with_features("-amx-tile"), ""),  # float32 is faster there
         (PAIRS, (16, 32, 32), CASCADE_LAKE, ""),
@@ -46,7 +51,7 @@ def test_instructions(
     types: tuple[str, str], shape: tuple[int, int, int], target: CpuTarget, instruction: str
 ) -> None:
     text = assembly(types, shape, target)
-    for name in ("vpdpbusd", "vdpbf16ps"):
+    for name in ("vpdpbusd", "vdpbf16ps", "vpmaddwd", "pmaddwd"):
         assert (f"\t{name}\t" in text) == (name == instruction)
 
 
@@ -57,6 +62,28 @@ def test_a_block_of_byte_sums_stays_in_registers() -> None:
     assert loop.count("vpdpbusd") == 16
     assert loop.count("vpbroadcastd") <= 4
     assert "vpxor" not in loop, "rows of A are biased before, once for a strip"
+
+
+def test_a_block_of_sums_of_words_stays_in_registers() -> None:
+    text = assembly(BYTES, (64, 64, 64), CpuTarget.named("haswell"))
+    first, last = text.index("\tvpmaddwd\t"), text.rindex("\tvpmaddwd\t")
+    # A step along K of four rows by two vectors, with two vectors of B and four numbers of A.
+    assert text.count("\tvpmaddwd\t") == 8
+    assert text.count("\tvpbroadcastd\t", first - 200, last) <= 4
+    assert "(%rsp)" not in text[first:last]
+
+
+@pytest.mark.parametrize("level", [level.name for level in ISA_LEVELS.values() if not level.missing()])
+def test_products_of_the_lowest_bytes(level: str) -> None:
+    """Both products of a pair are the largest that there are, as are quads, which have a bias."""
+    m, n, k = 16, 32, 64
+    a, b, out = (
+        put(np.full((m, k), -128, np.int8), "i8"),
+        put(np.full((k, n), -128, np.int8), "i8"),
+        empty((m, n), "i32"),
+    )
+    product[(1,)](a, b, out, M=m, N=n, K=k, **ISA_LEVELS[level].options())
+    assert (get(out) == k * 2**14).all()
 
 
 @triton.jit

@@ -16,8 +16,9 @@ import triton.language as tl
 from poisoned import Poisoned, targets
 
 from triton_porting_kit.compiler.loops.matmul import k_blocking, row_tables
+from triton_porting_kit.compiler.loops.matmul.instructions import product_for
 from triton_porting_kit.compiler.loops.matmul.panels import Panel
-from triton_porting_kit.compiler.loops.matmul.products import VectorProduct, product_for
+from triton_porting_kit.compiler.loops.matmul.products import VectorProduct
 
 Array = np.ndarray[Any, Any]
 S, PROGRAMS, INNER, OUTER, PITCH = 16, 3, 3, 4, 80
