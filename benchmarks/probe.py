@@ -80,6 +80,10 @@ def _peaks() -> dict[str, Peak]:
         found["int8"] = _tile_peak("tdpbssd", 4)
     elif "avx512vnni" in features:
         found["int8"] = assembly("vpdpbusd", "i32", 128)
+    elif target.multiplies_word_pairs and lanes == 8:
+        sums, step = "<8 x i32>", r"vpmaddwd $2, $1, %ymm15\0Avpaddd %ymm15, $0, $0"
+        call = f'call {sums} asm "{step}", "=v,v,v,0,~{{ymm15}}"({sums} %x, {sums} %y, {sums} ACC)'
+        found["int8"] = Peak(sums, sums, call, 2 * 2 * 8)
     return found
 
 
