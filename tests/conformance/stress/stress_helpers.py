@@ -32,6 +32,12 @@ def made(seed: int) -> Program:
     return generate(seed)
 
 
+@cache
+def constructs_of(seed: int) -> frozenset[str]:
+    """What the program of a seed is made of, kept as well: it runs the program in NumPy."""
+    return frozenset(constructs(made(seed)))
+
+
 def constructs(program: Program) -> Iterator[str]:
     """What a program is made of, by name."""
     types = types_of(program)
@@ -110,4 +116,4 @@ def choices(program: Program) -> frozenset[str]:
     """The constructs of a program about products, and the entries of the tables that were drawn for it."""
     draws = _Recording(program.seed - ADDRESSES)
     assert multiplying(draws, program.seed, draws.weighted(VOCABULARIES)) == program
-    return frozenset((*draws.drawn, *constructs(program)))
+    return frozenset((*draws.drawn, *constructs_of(program.seed)))
