@@ -71,8 +71,9 @@ SECTIONS = {
         "each of two processes copies about 5,000 pages. This is measured before all other rows. After\n"
         "them, on the Xeon with AMX, two processes were 1.45 to 1.52 times as fast as one. The cause is not known:\n"
         "2 GB in memory, millions of objects, or torch.compile before it change nothing.\n"
-        "On the Zen 3 that was measured, Triton and NumPy alone take 0.52 s to import, longer than the target for a\n"
-        "kernel in the cache."
+        "Most of a cached start is Triton's own. On Zen 3, of 0.45 s, 0.32 s are the imports of Triton and NumPy, and\n"
+        "0.06 to 0.09 s the import of Gluon, which Triton's first launch does. Another Zen 3, which read files more\n"
+        "slowly, took 0.52 s for the imports alone, and 0.73 s for a kernel in the cache."
     ),
     "launch": "An empty kernel with four arguments.",
     "scaling": (
