@@ -65,8 +65,8 @@ def needs(program: Program) -> frozenset[str]:
 class ProgramCheck(Check):
     """The check of a random program.
 
-    The program is generated when its needs are asked for, and when it runs: a plan of the whole suite has 450 of these,
-    and a run often selects none.
+    It generates the program where it runs, or where `needs` or `elements` is read. A plan of the whole suite has 450 of
+    these checks, and most runs select few of them.
     """
 
     body: ProgramBody
@@ -79,15 +79,15 @@ class ProgramCheck(Check):
     @cached_property
     def needs(self) -> frozenset[str]:
         """The device capabilities that the program needs."""
-        return self._asks[0]
+        return self._limits[0]
 
     @cached_property
     def elements(self) -> int:
         """The number of elements of its largest tile."""
-        return self._asks[1]
+        return self._limits[1]
 
     @cached_property
-    def _asks(self) -> tuple[frozenset[str], int]:
+    def _limits(self) -> tuple[frozenset[str], int]:
         program = generate(self.body.seed)
         return needs(program), max((t.count for t in types_of(program).values()), default=1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import triton
@@ -13,13 +13,19 @@ import triton.language as tl
 from running import empty
 from triton.language import TRITON_MAX_TENSOR_NUMEL
 
-SMALL, LARGE = (64, 64), (128, 512)
-"""Rows and columns of the tiles. With AVX2, blocks of a product are 24 columns wide, and those of the rest 16: both
-tiles have both kinds of blocks."""
-MACHINE_CODE = 1.5
-"""The large tile may take this many times the machine code of the small one, and ..."""
-LINES = 1.1
-"""... this many times the lines of the loops artefact."""
+from triton_porting_kit.compiler import ISA_LEVELS
+
+
+class Growth(NamedTuple):
+    """Two tiles, and how many times the machine code and the lines of the loops the large one may take."""
+
+    small: tuple[int, int]
+    large: tuple[int, int]
+    code: float
+    lines: float
+
+
+GROWTHS = [Growth((32, 32), (128, 256), 2.0, 1.2), Growth((64, 64), (128, 512), 1.5, 1.1)]
 
 
 @triton.jit
@@ -195,23 +201,36 @@ def text_bytes(binary: bytes) -> int:
 
 
 @functools.cache
-def sizes(kernel: Any, rows: int, columns: int) -> tuple[int, int]:
+def sizes(kernel: Any, rows: int, columns: int, options: tuple[tuple[str, str], ...]) -> tuple[int, int]:
     """Bytes of machine code, lines of the loops artefact."""
     array = empty(1, "fp32")
-    compiled = kernel.warmup(array, array, array, 200, M=rows, N=columns, grid=(1,))
+    compiled = kernel.warmup(array, array, array, 200, M=rows, N=columns, grid=(1,), **dict(options))
     return text_bytes(compiled.asm["obj"]), compiled.asm["loops"].count("\n")
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
-def test_machine_code_does_not_grow_with_the_tile(kernel: Any) -> None:
-    small, large = sizes(kernel, *SMALL)[0], sizes(kernel, *LARGE)[0]
-    assert 0 < large <= MACHINE_CODE * small
+def grown(kernel: Any, growth: Growth) -> list[float]:
+    """How many times the code and the lines of the small tile the large one takes.
+
+    With AVX2, a product has blocks of 24 columns, and of 16 in the rest. A tile of 32 columns has only the second kind,
+    so that it is compared with AVX-512.
+    """
+    widened = kernel is matmul and growth.small == (32, 32)
+    options = tuple(ISA_LEVELS["avx512"].options().items()) if widened else ()
+    small, large = sizes(kernel, *growth.small, options), sizes(kernel, *growth.large, options)
+    assert min(*small, *large) > 0
+    return [after / before for before, after in zip(small, large, strict=True)]
 
 
+@pytest.mark.parametrize("growth", GROWTHS, ids=["from 32x32", "from 64x64"])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
-def test_loops_do_not_grow_with_the_tile(kernel: Any) -> None:
-    small, large = sizes(kernel, *SMALL)[1], sizes(kernel, *LARGE)[1]
-    assert 0 < large <= LINES * small
+def test_machine_code_does_not_grow_with_the_tile(kernel: Any, growth: Growth) -> None:
+    assert grown(kernel, growth)[0] <= growth.code
+
+
+@pytest.mark.parametrize("growth", GROWTHS, ids=["from 32x32", "from 64x64"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
+def test_loops_do_not_grow_with_the_tile(kernel: Any, growth: Growth) -> None:
+    assert grown(kernel, growth)[1] <= growth.lines
 
 
 @triton.jit

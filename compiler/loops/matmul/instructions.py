@@ -1,4 +1,4 @@
-"""Instructions that multiply units of several elements along K, and which one a dot is multiplied by.
+"""Instructions that multiply units of several elements along K, and the choice of one for a dot.
 
 A tile product multiplies 16 rows of A by 16 columns of B over 16 units along K.
 """
@@ -52,7 +52,7 @@ class ByteQuads(Interleaved, VectorProduct):
 class WordPairs(Interleaved, VectorProduct):
     """Two elements of K at a time, with PMADDWD, which adds both products of 16-bit integers.
 
-    Bytes that are extended by their sign never overflow a sum of two: it is at most 2 * 2**14.
+    Operands are sign-extended bytes. A sum of two products is at most 2 * 2**14, so it never overflows.
     """
 
     element = "i16"
@@ -136,7 +136,7 @@ def _bitcast(builder: LoopBuilder, value: Value, type: str) -> Value:
 
 
 def _intrinsic(builder: LoopBuilder, name: str, type: str, operands: Sequence[Value]) -> Value:
-    """What an intrinsic for x86-64 gives."""
+    """The result of an x86-64 intrinsic."""
     names, given = (
         ", ".join(texts) for texts in zip(*((value.name, value.type) for value in operands), strict=True)
     )

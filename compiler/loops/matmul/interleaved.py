@@ -1,4 +1,4 @@
-"""Units of several neighbours along K, as instructions that multiply pairs or quads take them: how they are packed."""
+"""How operands are packed for instructions that multiply pairs or quads of neighbours along K."""
 
 from __future__ import annotations
 

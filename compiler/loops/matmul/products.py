@@ -20,15 +20,8 @@ from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking,
 from triton_porting_kit.compiler.loops.matmul.strip_packing import fill_right
 from triton_porting_kit.compiler.loops.memory.column_prefetch import prefetch_right
 from triton_porting_kit.compiler.loops.tiles.nests import transpose_into
-from triton_porting_kit.compiler.loops.tiles.tensors import (
-    Buffer,
-    Elementwise,
-    Tensor,
-)
-from triton_porting_kit.compiler.loops.tiles.transposed import (
-    lies_in_columns,
-    turned,
-)
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Elementwise, Tensor
+from triton_porting_kit.compiler.loops.tiles.transposed import lies_in_columns, turned
 from triton_porting_kit.compiler.target import CpuTarget
 
 

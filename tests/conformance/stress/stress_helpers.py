@@ -34,7 +34,7 @@ def made(seed: int) -> Program:
 
 @cache
 def constructs_of(seed: int) -> frozenset[str]:
-    """What the program of a seed is made of, kept as well: it runs the program in NumPy."""
+    """What the program of a seed is made of. It is kept, too, because finding it runs the program in NumPy."""
     return frozenset(constructs(made(seed)))
 
 
