@@ -138,14 +138,16 @@ def _touches(block: Any, roots: Container[Any], order: dict[Any, int], *, reads:
 
 
 def _consumers(value: Any) -> Iterator[Any]:
-    """The operations in whose loops a tensor is evaluated."""
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name not in DEFERRED:
-            yield user
-            continue
-        for result in user.results:
-            yield from _consumers(result)
+    """The operations in whose loops a tensor is evaluated, each once: a sort uses each of its tensors twice."""
+    pending, seen = [value], set[Any]()
+    while pending:
+        users = {use.owner.operation for use in pending.pop().uses} - seen
+        seen |= users
+        for user in users:
+            if user.name in DEFERRED:
+                pending += user.results
+            else:
+                yield user
 
 
 def _moves(block: Any, operands: set[Any], order: dict[Any, int]) -> list[tuple[Any, Any]]:

@@ -83,7 +83,7 @@ def _carried(product: Any) -> int | None:
     if loop is None or loop.name != "scf.for":
         return None
     uses = list(product.results[0].uses)
-    if len(uses) != 1 or uses[0].owner.name != "scf.yield":
+    if len(uses) != 1 or uses[0].owner.name != "scf.yield" or uses[0].owner.parent != loop:
         return None
     number = int(uses[0].operand_number)
     value: Any = loop.regions[0].blocks[0].arguments[1 + number]

@@ -270,7 +270,9 @@ def exchange(lowering: Lowering, operation: Operation) -> bool:
         # Now, so that the scratch of earlier steps is free again.
         kept = source.operands[0] if is_operation(source, "arith.bitcast") else source
         lowering.uses.end(kept.definition, operation)
-        lowering.materialise(kept, operation)
+        buffer = lowering.materialise(kept, operation)
+        if kept.buffer is None:  # it is of an outer block: only what is in this one may read the buffer
+            lowering.hold(kept, buffer)
     lowering.define(operation.results[0], exchanged)
     return True
 

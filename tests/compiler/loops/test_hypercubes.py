@@ -48,6 +48,11 @@ def network(X, Y, O, n, FORM: tl.constexpr, N: tl.constexpr):
     elif FORM == "in a loop":
         for _step in range(3):
             x = tl.sort(x) + tl.flip(x, 0)
+    elif FORM == "flip in a branch":
+        h = tl.trans(tl.reshape(x, (N // 2, 2)))
+        if n > 0:
+            h = tl.flip(h, 0)
+        x = tl.ravel(h)
     elif FORM == "largest of each pair":
         # Before the stores, and used behind them.
         h = tl.max(tl.reshape(x, (N // 4, 2, 2)), 1)
@@ -79,12 +84,15 @@ def expected(form: str, x: Array) -> Array:
         for _ in range(3):
             x = np.sort(x) + x[::-1]
         return x
+    if form == "flip in a branch":
+        return x.reshape(-1, 2).T[::-1].ravel()
     assert form == "largest of each pair"
     return np.repeat(x.reshape(-1, 2, 2).max(1, keepdims=True), 2, 1).ravel()
 
 
 FORMS = ("sort", "sort down", "rows", "sort, flip and sort", "flip what is loaded", "flip what is broadcast",
-         "exclusive or of pairs", "read before it is written", "in a loop", "largest of each pair")  # fmt: skip
+         "exclusive or of pairs", "read before it is written", "in a loop", "flip in a branch",
+         "largest of each pair")  # fmt: skip
 
 
 @pytest.mark.parametrize("target", targets())
