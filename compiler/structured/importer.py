@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_porting_kit.compiler import artefacts
-from triton_porting_kit.compiler.dialect.operations import NumPrograms, ProgramId, Range
+from triton_porting_kit.compiler.dialect.operations import Gather, Load, NumPrograms, ProgramId, Range
 from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.on_demand import function
 from triton_porting_kit.toolchain import mlir
@@ -41,7 +41,8 @@ _HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
     **dict.fromkeys(("arith.divsi", "arith.remsi"), function("compiler.structured.naturals", "division")),
     **dict.fromkeys(("cf.br", "cf.cond_br"), control.branch),
 }
-_PURE = frozenset(cls.OPERATION_NAME for cls in (Range, ProgramId, NumPrograms))
+_UNUSED = frozenset(cls.OPERATION_NAME for cls in (Range, ProgramId, NumPrograms, Load, Gather))
+"""What is erased where nothing uses it, unless it is volatile."""
 
 
 def import_ttir(
@@ -131,15 +132,18 @@ def _import_operation(rewriter: Rewriter, operation: Any) -> None:
 
 
 def _erase_unused(module: Any) -> None:
-    """Erase unused position and program-id operations, which upstream passes do not know to be pure."""
+    """Erase unused loads and numbers of elements and programs, which upstream passes do not know to be pure.
+
+    On chips, nothing would wait for such a load, and a store to the same place could overtake it.
+    """
     found, go_on = [], ir.WalkResult.ADVANCE
 
     def visit(operation: Any) -> Any:
-        if operation.name in _PURE:
+        if operation.name in _UNUSED and "volatile" not in operation.attributes:
             found.append(operation)
         return go_on
 
     module.operation.walk(visit)
-    for operation in found:
+    for operation in reversed(found):  # uses first
         if not any(True for _ in operation.results[0].uses):
             operation.operation.erase()

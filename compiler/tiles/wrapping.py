@@ -34,6 +34,9 @@ def in_parts(editor: Editor, view: StructuredAccess[Any], shape: Shape, move: Ca
             return move(part)
         d = view.wrap_dims[number]
         start, size = view.wrap_start[number], divisor(editor, view.wrap_size[number])
+        size = editor.i64(
+            "arith.maxsi", size, _minus(editor, editor.constant(0), size)
+        )  # a remainder is the same
         extent = editor.constant(shape[d])
 
         def moved(_: Any, at: Any) -> list[Any]:

@@ -76,6 +76,36 @@ def one_product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
 
 
 @triton.jit
+def sums_that_start_anew(a, c, at, T: tl.constexpr):
+    """A product whose sums go on, or start from memory in the next iteration: a branch yields them, not the loop."""
+    tile = tl.arange(0, T)[:, None] * T + tl.arange(0, T)[None, :]
+    x = tl.load(a + tile)
+    sums = tl.zeros((T, T), tl.float32)
+    for step in range(5):
+        sums = tl.dot(x, x, sums)
+        if step == at:
+            sums = tl.load(c + tile)
+    tl.store(c + tile, sums)
+
+
+@triton.jit
+def sorted_product(a, c, T: tl.constexpr):
+    """A sort, each of whose steps uses the one before it twice."""
+    tile = tl.arange(0, T)[:, None] * T + tl.arange(0, T)[None, :]
+    x = tl.load(a + tile)
+    tl.store(c + tile, tl.sort(tl.dot(x, x)))
+
+
+@triton.jit
+def read_for_nothing(p, T: tl.constexpr):
+    """One number minus itself, which Triton's own passes leave."""
+    at = p + tl.program_id(0) * T + tl.arange(0, T)
+    difference = tl.load(at).to(tl.int32) - tl.load(at).to(tl.int32)
+    tl.debug_barrier()
+    tl.store(at, difference.to(tl.int16))
+
+
+@triton.jit
 def three_products(a, b, c, K, T: tl.constexpr):
     """A loop that carries the sums of three products."""
     m, k = tl.arange(0, T), tl.arange(0, T)

@@ -17,10 +17,13 @@ from chip_kernels import (
     matmul,
     one_product,
     persistent,
+    read_for_nothing,
     scaled_rows,
     small,
+    sorted_product,
     stored_and_read_again,
     summed_rows,
+    sums_that_start_anew,
     three_products,
     turned_around,
 )
@@ -101,8 +104,33 @@ def test_operands_larger_than_their_memories_are_multiplied_in_pieces(device: Vi
     assert compiled.asm["placed"].count("tpk.npu_matrix") == 4  # 64 KiB for B, twice: 128 of k at a time
 
 
+@pytest.mark.parametrize(("at", "steps"), [(2, 2), (4, 0), (7, 5)])
+def test_sums_that_only_a_branch_yields(device: VirtualChip, at: int, steps: int) -> None:
+    a = numbers(32, 32)
+    start = np.full((32, 32), 0.0 if steps == 5 else 1.0, np.float32)
+    out = put(device, start)
+    sums_that_start_anew[(1,)](put(device, a), out, at, T=32)
+    expected = start + steps * (a.astype(np.float32) @ a.astype(np.float32))
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-5, atol=1e-3)
+
+
+def test_a_sort_behind_a_product_compiles_in_time(device: VirtualChip) -> None:
+    a = numbers(32, 32)
+    out = put(device, np.zeros((32, 32), np.float32))
+    sorted_product[(1,)](put(device, a), out, T=32)
+    expected = np.sort(a.astype(np.float32) @ a.astype(np.float32), axis=1)
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-5, atol=1e-3)
+
+
+def test_a_load_that_nothing_uses_is_no_hazard(device: VirtualChip) -> None:
+    x = put(device, np.arange(64, dtype=np.int16))
+    compiled = read_for_nothing[(2,)](x, T=32)
+    assert "tpk.load" not in compiled.asm["structured"]
+    np.testing.assert_array_equal(x.numpy(), 0)
+
+
 @pytest.mark.parametrize("first", [0, 3, 64, -3, -40, -64])
-@pytest.mark.parametrize("size", [1, 7, 16, 40])
+@pytest.mark.parametrize("size", [1, 7, 16, 40, -1, -7])
 def test_tiles_that_wrap_around_are_moved_in_parts(device: VirtualChip, first: int, size: int) -> None:
     rows, columns, across, count, middle = 16, 32, 20, 13, 40
     values = np.random.default_rng(0).standard_normal((2 * middle, across)).astype(np.float32)
