@@ -17,10 +17,10 @@ from triton_porting_kit.toolchain import compat
 
 
 def doctor(**environment: str) -> tuple[int, dict[str, dict[str, Any]]]:
-    """Exit status and findings by name, of a process of its own."""
+    """Exit status and findings by name, of a process of its own. With a backend chosen, Triton's do not import torch."""
     done = subprocess.run(
         [sys.executable, "-m", "triton_porting_kit.cli", "doctor", "--json"],
-        env={**os.environ, **environment},
+        env={**os.environ, "TRITON_DEFAULT_BACKEND": "cpu", **environment},
         capture_output=True,
         text=True,
         check=False,
