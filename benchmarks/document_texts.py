@@ -145,7 +145,8 @@ MISSES = {
         "  reach 84 while all operands are in L2, and 65 to 75 beyond it: each program reads its rows of A from L3,\n"
         "  and stores its sums once per strip of B. Without these stores, the kit would reach 84 as well. Torch packs\n"
         "  both operands for whole caches, which a program of one tile cannot. Blocks of 8x3 and 6x4 vectors, strips\n"
-        "  of B in L2, packing A, and prefetching sums or A's next columns into L2 were tried: none is faster."
+        "  of B in L2, packing A, and prefetching sums or A's next columns into L2 were tried: none is faster. On the\n"
+        "  Xeon with AMX, one thread had 0.91 to 0.98 of torch's speed for 512 on three days, and 0.85 on a fourth."
     ),
     "attention (fp32|bf16) .*, AVX2": (
         "- With AVX2, attention spends most of its time in its two products, and an eighth in exponentials. These\n"
