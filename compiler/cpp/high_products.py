@@ -59,7 +59,7 @@ def is_part(emitter: Emitter, operation: Any) -> bool:
         return False
     if _bits(operation.results[0]) != 2 * _HALF:
         return False
-    users = [use.owner.operation for use in operation.results[0].uses]
+    users = {use.owner.operation for use in operation.results[0].uses}  # a square uses its factor twice
     return all(_factors(user) is not None or is_part(emitter, user) for user in users)
 
 
