@@ -33,9 +33,16 @@ def test_language_checks_agree(part: int) -> None:
     assert agreeing("language", part, PARTS) > 200
 
 
-@pytest.mark.parametrize("first", FAMILIES.values())
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(begin + k, marks=[pytest.mark.slow] if k else [])
+        for begin in FAMILIES.values()
+        for k in (0, 50)
+    ],
+)
 def test_random_programs_agree(first: int) -> None:
-    assert agreeing("programs", first, 100) > 90
+    assert agreeing("programs", first, 50) > 45
 
 
 @pytest.mark.slow  # ten times as many

@@ -91,15 +91,16 @@ def test_the_catalogue_has_as_many_as_it_is_asked_for() -> None:
     ]
 
 
-def test_the_interpreter_agrees() -> None:
+@pytest.mark.parametrize("count", [50, pytest.param(100, marks=pytest.mark.slow)])
+def test_the_interpreter_agrees(count: int) -> None:
     """Without counters that are used (it makes Python's integers of them) and bfloat16 (which it rounds to zero)."""
     script = Path(__file__).parent / "interpret_programs.py"
     done = subprocess.run(
-        [sys.executable, str(script), "100"],
+        [sys.executable, str(script), str(count)],
         env=os.environ | {"TRITON_INTERPRET": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
-    assert int(done.stdout.split()[-1]) >= 80
+    assert int(done.stdout.split()[-1]) >= 0.8 * count
