@@ -101,9 +101,9 @@ SECTIONS = {
         "  | the last thread is done | 11 | 33 |\n"
         "  | the caller has the result | 5 | 11 |\n"
         "\n"
-        "  The launch takes 7 µs if its code and objects are in the caches, where a kernel's data replaces them. A\n"
-        "  thread has 4 or 16 programs, so that the last thread ends up to a program later than the others. Of 16\n"
-        "  processes each takes 527 µs for the product: for 0.85, a launch could take 39 µs as a whole.\n"
+        "  Python takes 7 µs if its code and objects are in the caches; a kernel's data replaces them there. Each\n"
+        "  thread has 4 or 16 programs, and the last thread ends up to one program later than the others. With\n"
+        "  16 processes, each takes 527 µs for the product: to reach 0.85, a launch may take at most 39 µs in all.\n"
         "- The first program of a thread, which packs operands, takes 1.3 to 1.5 times as long as others. CPUs\n"
         "  differ by a third.\n"
         "- Kernels of less than about 200 µs, such as softmax of 1823x781 and GIoU. A launch on 16 threads of\n"
@@ -146,7 +146,7 @@ MISSES = {
         "  and stores its sums once per strip of B. Without these stores, the kit would reach 84 as well. Torch packs\n"
         "  both operands for whole caches, which a program of one tile cannot. Blocks of 8x3 and 6x4 vectors, strips\n"
         "  of B in L2, packing A, and prefetching sums or A's next columns into L2 were tried: none is faster. On the\n"
-        "  Xeon with AMX, one thread had 0.91 to 0.98 of torch's speed for 512 on three days, and 0.85 on a fourth."
+        "  Xeon with AMX, one thread reached 0.91 to 0.98 of torch's speed for 512 on three days, and 0.85 on a fourth."
     ),
     "attention (fp32|bf16) .*, AVX2": (
         "- With AVX2, attention spends most of its time in its two products, and an eighth in exponentials. These\n"

@@ -41,8 +41,9 @@ _HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
     **dict.fromkeys(("arith.divsi", "arith.remsi"), function("compiler.structured.naturals", "division")),
     **dict.fromkeys(("cf.br", "cf.cond_br"), control.branch),
 }
-_UNUSED = frozenset(cls.OPERATION_NAME for cls in (Range, ProgramId, NumPrograms, Load, Gather))
-"""What is erased where nothing uses it, unless it is volatile."""
+_LOADS = frozenset(cls.OPERATION_NAME for cls in (Load, Gather))
+_ERASABLE = _LOADS | {cls.OPERATION_NAME for cls in (Range, ProgramId, NumPrograms)}
+"""Operations that are erased if they are unused and not volatile."""
 
 
 def import_ttir(
@@ -84,7 +85,8 @@ def import_ttir(
         # Only these make tiles of two dimensions, and products are not turned.
         if turns and "tt.expand_dims" in text and "tt.dot" not in text and _orient(module):
             artefacts.verify(module)
-        _erase_unused(module)
+        while _erase_unused(module):
+            mlir.run_passes(module, _TIDY)  # what only these loads used is unused now
     return module
 
 
@@ -131,19 +133,22 @@ def _import_operation(rewriter: Rewriter, operation: Any) -> None:
             _import_region(rewriter, region)
 
 
-def _erase_unused(module: Any) -> None:
-    """Erase unused loads and numbers of elements and programs, which upstream passes do not know to be pure.
+def _erase_unused(module: Any) -> bool:
+    """Erase unused loads, ranges and program ids, which upstream passes do not know to be pure.
 
-    On chips, nothing would wait for such a load, and a store to the same place could overtake it.
+    On chips, nothing waits for an unused load, so a store to the same place could overtake it. Returns whether there
+    was one.
     """
     found, go_on = [], ir.WalkResult.ADVANCE
 
     def visit(operation: Any) -> Any:
-        if operation.name in _UNUSED and "volatile" not in operation.attributes:
+        if operation.name in _ERASABLE and "volatile" not in operation.attributes:
             found.append(operation)
         return go_on
 
     module.operation.walk(visit)
-    for operation in reversed(found):  # uses first
-        if not any(True for _ in operation.results[0].uses):
-            operation.operation.erase()
+    unused = [operation for operation in found if not any(True for _ in operation.results[0].uses)]
+    loads = any(operation.name in _LOADS for operation in unused)
+    for operation in unused:
+        operation.operation.erase()
+    return loads

@@ -36,7 +36,7 @@ def in_parts(editor: Editor, view: StructuredAccess[Any], shape: Shape, move: Ca
         start, size = view.wrap_start[number], divisor(editor, view.wrap_size[number])
         size = editor.i64(
             "arith.maxsi", size, _minus(editor, editor.constant(0), size)
-        )  # a remainder is the same
+        )  # leaves the same remainders
         extent = editor.constant(shape[d])
 
         def moved(_: Any, at: Any) -> list[Any]:

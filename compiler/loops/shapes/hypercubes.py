@@ -271,7 +271,7 @@ def exchange(lowering: Lowering, operation: Operation) -> bool:
         kept = source.operands[0] if is_operation(source, "arith.bitcast") else source
         lowering.uses.end(kept.definition, operation)
         buffer = lowering.materialise(kept, operation)
-        if kept.buffer is None:  # it is of an outer block: only what is in this one may read the buffer
+        if kept.buffer is None:  # a value of an outer block: only this region reads the buffer
             lowering.hold(kept, buffer)
     lowering.define(operation.results[0], exchanged)
     return True

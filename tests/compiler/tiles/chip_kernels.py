@@ -98,9 +98,10 @@ def sorted_product(a, c, T: tl.constexpr):
 
 @triton.jit
 def read_for_nothing(p, T: tl.constexpr):
-    """One number minus itself, which Triton's own passes leave."""
+    """A number minus itself, which Triton's passes do not fold. Its address is loaded as well."""
     at = p + tl.program_id(0) * T + tl.arange(0, T)
-    difference = tl.load(at).to(tl.int32) - tl.load(at).to(tl.int32)
+    there = p + tl.load(at).to(tl.int32)
+    difference = tl.load(there).to(tl.int32) - tl.load(there).to(tl.int32)
     tl.debug_barrier()
     tl.store(at, difference.to(tl.int16))
 
