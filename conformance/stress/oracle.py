@@ -106,9 +106,10 @@ class Run:
     def _loop(self, loop: Loop, values: Environment) -> None:
         carried = {c.param: values[c.initial] for c in loop.carried}
         for c in loop.carried:
-            if c.next != c.param and c.next in carried and _equal(carried[c.next], carried[c.param]):
-                # Triton's loop simplification (at least up to 3.9, for every backend) treats a carried value as
-                # constant if its next value is another carried value with the same initial value.
+            value, source = carried[c.param], _source(loop.body, c.next, carried[c.param].kind)
+            if source != c.param and source in carried and _equal(carried[source], value):
+                # Triton's front end (at least up to 3.9, for every backend) takes a carried value for constant if its
+                # next value is another carried value with the same initial value.
                 raise IllConditioned(
                     "a carried value whose next value is a carried value that starts equal to it"
                 )
@@ -173,6 +174,18 @@ def active(statement: Fetch | Put, values: Environment) -> Array:
         return pointers.inside
     mask = True if statement.mask is None else values[statement.mask].value
     return np.broadcast_to(np.asarray(mask), pointers.value.shape)
+
+
+def _source(body: tuple[Statement, ...], value: int, kind: Kind) -> int:
+    """What `value` is made from by casts to `kind`, which do nothing if it has that type."""
+    casts = {
+        s.outs[0]: s.args[0]
+        for s in body
+        if isinstance(s, Let) and s.op == "cast" and s.attrs["to"] == kind.name
+    }
+    while value in casts:
+        value = casts[value]
+    return value
 
 
 def _equal(a: Datum, b: Datum) -> bool:

@@ -178,6 +178,24 @@ def test_loops_that_are_not_defined(start: int, end: int, step: int, message: st
         results(*loop(start, end, step, runs=True))
 
 
+@pytest.mark.parametrize("casts", [(), ("i32",), ("i32", "i32"), ("u32", "i32"), ("i64", "i32")], ids=str)
+@pytest.mark.parametrize("same", [False, True])
+def test_a_loop_carries_one_value_over_into_another(same: bool, casts: tuple[str, ...]) -> None:
+    """If both start as the same value, Triton's front end takes the second for constant: not generated."""
+    values = [4, *range(7, 7 + len(casts))]
+    inner = (
+        let(6, "literal", 4, symbol="+", literal=1),
+        *(let(values[k + 1], "cast", values[k], to=to) for k, to in enumerate(casts)),
+    )
+    carried = (Carried(4, 1, 6), Carried(5, 1 if same else 2, values[-1]))
+    body = (number(1, 5), number(2, 9), Loop(3, "range", 2, None, carried, inner), Store(0, 5))
+    if not same or {"u32", "i64"} & {*casts}:
+        assert results(*body) == [[6]]
+    else:
+        with pytest.raises(IllConditioned, match="starts equal to it"):
+            results(*body)
+
+
 def test_loops_between_numbers_of_two_types_are_none() -> None:
     head, body = loop(0, 3, 1, runs=True), number(1, 0, "i64")
     with pytest.raises(Malformed):
