@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from triton_porting_kit.chips.description import ChipDescription
+from triton_porting_kit.chips.description import ChipDescription, Engine
 from triton_porting_kit.compiler.dialect import Op
 from triton_porting_kit.compiler.dialect.npu import NpuBuffer, NpuDma, NpuRead, NpuWait, NpuWrite
 from triton_porting_kit.compiler.structured.affine import Shape
@@ -84,7 +84,7 @@ class Editor(Emitter):
     def copies(self, buffer: Any, count: int) -> None:
         """Let there be some copies of a buffer, each of which a transfer can begin at."""
         view = NpuBuffer(buffer)
-        alignment = self.chip.memory(view.memory).alignment
+        alignment = self.chip.buffer_alignment(self.chip.memory(view.memory))
         buffer.attributes["bytes"] = self.integer(-(-view.bytes // alignment) * alignment)
         buffer.attributes["copies"] = self.integer(count)
 
@@ -102,24 +102,22 @@ class Editor(Emitter):
         """The tensor in a buffer."""
         return self.create(NpuRead, [kind], buffer=buffer).results[0]
 
-    def unit(self, source: str, target: str, *, gather: bool = False) -> str | None:
-        """The DMA channel for a route; None if there is none.
+    def unit(self, source: str, target: str, element: str, *, gather: bool = False) -> str | None:
+        """The DMA channel for a route and a type of elements; None if there is none.
 
         What comes from global memory takes the first channel, everything else the last one, so that it does not queue
         behind what is loaded ahead.
         """
-        channels = self.chip.routed(source, target, gather=gather)
+        channels = self.chip.routed(source, target, element_bytes=byte_size(element), gather=gather)
         if not channels:
             return None
         return f"dma{channels[0] if source == self.everywhere else channels[-1]}"
 
-    def dimensions(self, source: str, target: str) -> int:
-        """The most dimensions of a transfer on a route that there is."""
-        unit = self.unit(source, target)
-        assert unit is not None
-        return self.chip.channels[int(unit.removeprefix("dma"))].dimensions
+    def engine(self, unit: str) -> Engine:
+        """The engine of a DMA channel."""
+        return self.chip.channels[int(unit.removeprefix("dma"))]
 
-    def way(self, source: str, target: str) -> list[str] | None:
+    def way(self, source: str, target: str, element: str) -> list[str] | None:
         """The memories through which a tile gets from one local memory to another, the last of which is `target`; the
         fewest. None if there is no way.
         """
@@ -129,7 +127,7 @@ class Editor(Emitter):
             if way[-1] == target:
                 return way[1:]
             for memory in self.chip.local_memories:
-                if memory.name not in seen and self.unit(way[-1], memory.name) is not None:
+                if memory.name not in seen and self.unit(way[-1], memory.name, element) is not None:
                     seen.add(memory.name)
                     ways.append([*way, memory.name])
         return None

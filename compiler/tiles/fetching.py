@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from triton_porting_kit.chips.description import Engine
 from triton_porting_kit.compiler.dialect.npu import (
     LOAD,
     MOVE,
@@ -17,7 +18,7 @@ from triton_porting_kit.compiler.dialect.operations import Load, Store
 from triton_porting_kit.compiler.structured.affine import Shape
 from triton_porting_kit.toolchain.mlir import ir
 
-from . import addresses
+from . import addresses, rows
 from .editing import SLE, Editor, byte_size, element_of, number_of, shape_of
 from .wrapping import Part, in_parts
 
@@ -65,14 +66,10 @@ class Geometry:
         return {"low": low, "high": high, "keeps": keeps}
 
 
-def geometry(editor: Editor, view: Load[Any] | Store[Any], order: Sequence[int], most: int) -> Geometry:
-    """The geometry of an access, with its dimensions in `order`; those of size 1 are left out if there are more than
-    `most`.
-    """
+def geometry(editor: Editor, view: Load[Any] | Store[Any], order: Sequence[int], engine: Engine) -> Geometry:
+    """The geometry of an access, with its dimensions in `order`; see `_kept`."""
     shape = shape_of(view.tile) or ()
-    kept = list(order)
-    if len(shape) > most:
-        kept = [d for d in kept if shape[d] > 1] or [0]
+    kept = _kept(shape, order, engine)
     bounds: dict[str, list[Any]] = {}
     if view.low:
         low, high = [view.low[d] for d in kept], [view.high[d] for d in kept]
@@ -84,10 +81,31 @@ def geometry(editor: Editor, view: Load[Any] | Store[Any], order: Sequence[int],
     return Geometry(kept, tuple(shape[d] for d in kept), [view.strides[d] for d in kept], bounds)
 
 
-def movable(view: Load[Any] | Store[Any], most: int) -> bool:
-    """Whether transfers of up to `most` dimensions move an access, at least in some launches."""
-    wide = sum(size > 1 for size in shape_of(view.tile) or ())
-    return wide <= most and (view.mask is None or addresses.exemption(view) is not None)
+def _kept(shape: Shape, order: Sequence[int], engine: Engine) -> list[int]:
+    """The dimensions of a tile in `order`, without those of size 1 if the engine's transfers have fewer."""
+    if len(shape) <= engine.dimensions:
+        return list(order)
+    return [d for d in order if shape[d] > 1] or [0]
+
+
+def mover(
+    editor: Editor,
+    view: Load[Any] | Store[Any],
+    source: str,
+    target: str,
+    order: Sequence[int] | None = None,
+) -> str | None:
+    """The channel whose transfers move an access from memory to memory, at least in some launches, with its dimensions
+    in `order`; None if offsets do.
+    """
+    shape, element = shape_of(view.tile) or (), element_of(view.tile)
+    unit = editor.unit(source, target, element)
+    if unit is None or (view.mask is not None and addresses.exemption(view) is None):
+        return None
+    engine = editor.engine(unit)
+    kept = _kept(shape, range(len(shape)) if order is None else order, engine)
+    gathers = editor.unit(source, target, element, gather=True) is not None
+    return unit if rows.pays(tuple(shape[d] for d in kept), element, engine, gathers) else None
 
 
 def positions(editor: Editor, view: Load[Any] | Store[Any]) -> tuple[Any, Any]:
@@ -108,22 +126,26 @@ def fetched(
     shape, element = shape_of(view.result) or (), element_of(view.result)
     order = range(len(shape)) if order is None else order
     target = editor.buffer(tuple(shape[d] for d in order), element, holds, memory)
-    unit = editor.unit(editor.everywhere, memory)
-    assert unit is not None
-    most = editor.dimensions(editor.everywhere, memory)
+    unit = mover(editor, view, editor.everywhere, memory, order)
     exempt = addresses.exemption(view)
     fill, _ = filling(editor, view.other)
 
-    def transferred() -> list[Any]:
-        found = geometry(editor, view, order, most)
+    def transferred(unit: str) -> list[Any]:
+        engine = editor.engine(unit)
+        found = geometry(editor, view, order, engine)
 
         def start(part: Part) -> Any:
-            source = editor.advanced(view.base, part.offset, element)
-            return editor.dma(
-                unit, LOAD, found.shape, element,
-                target=target, source=source, source_strides=found.strides,
-                fill=fill if view.low else None, **found.part(editor, part),
-            )  # fmt: skip
+            def row(row: rows.Rows) -> Any:
+                offset = part.offset if row.there is None else editor.add(part.offset, row.there)
+                return editor.dma(
+                    unit, LOAD, row.shape, element,
+                    target=target if row.here is None else editor.advanced(target, row.here, element),
+                    source=editor.advanced(view.base, offset, element), source_strides=row.strides,
+                    fill=fill if view.low else None, **row.bounds,
+                )  # fmt: skip
+
+            whole = rows.Rows(found.shape, found.strides, found.part(editor, part))
+            return rows.in_rows(editor, whole, engine, row)
 
         return [in_parts(editor, view, shape, start)]
 
@@ -133,16 +155,18 @@ def fetched(
         )
         found = Elements(view.base, offsets, mask, None if fill is None else view.other)
         # Not beyond this: the lists of offsets are written again for the next tile.
-        editor.wait(*gather_into(editor, target, memory, element, found))
+        started = gather_into(editor, target, memory, element, found)
+        if started is not None:
+            editor.wait(*started)
         return [editor.constant(0)]
 
-    if not movable(view, most):
+    if unit is None:
         gathered()
         return target
     if exempt is not None:
-        (token,) = editor.if_else(exempt, [editor.types.i64], transferred, gathered)
+        (token,) = editor.if_else(exempt, [editor.types.i64], lambda: transferred(unit), gathered)
     else:
-        (token,) = transferred()
+        (token,) = transferred(unit)
     editor.wait(token, unit)
     return target
 
@@ -168,9 +192,11 @@ def filling(editor: Editor, other: Any | None) -> tuple[Any | None, Any | None]:
     return None, other
 
 
-def gather_into(editor: Editor, target: Any, memory: str, element: str, found: Elements) -> tuple[Any, str]:
-    """Start to fill a buffer by explicit offsets. Returns the token and its unit."""
-    unit = editor.unit(editor.everywhere, memory, gather=True)
+def gather_into(
+    editor: Editor, target: Any, memory: str, element: str, found: Elements
+) -> tuple[Any, str] | None:
+    """Start to fill a buffer by explicit offsets. Returns the token and its unit; None if it is filled already."""
+    unit = editor.unit(editor.everywhere, memory, element, gather=True)
     shape = tuple(found.offsets.type.shape)
     fill, _ = filling(editor, found.other)
     if unit is None:
@@ -183,13 +209,13 @@ def gather_into(editor: Editor, target: Any, memory: str, element: str, found: E
     return token, unit
 
 
-def moved(editor: Editor, value: Any, target: Any, memory: str) -> tuple[Any, str]:
-    """Start to move a tensor that vector code computes into a buffer. Returns the token and its unit."""
+def moved(editor: Editor, value: Any, target: Any, memory: str) -> tuple[Any, str] | None:
+    """Start to move a tensor that vector code computes into a buffer. Returns the token and its unit; None if it is
+    there already.
+    """
     if memory == editor.vector:
-        unit = editor.unit(editor.everywhere, editor.vector)
-        assert unit is not None
         editor.write(target, value)
-        return editor.constant(0), unit
+        return None
     source = editor.written(value, "operand")
     return carried(editor, source, tuple(value.type.shape), element_of(value), target, memory)
 
@@ -206,20 +232,50 @@ def carried(
     """Start to move a tile from a buffer in the vector memory, of which it may be a part, to a buffer in `memory`,
     through others where there is no direct route. Returns the token of the last transfer and its unit.
     """
-    way = editor.way(editor.vector, memory)
+    way = editor.way(editor.vector, memory, element)
     assert way
     here, by = editor.vector, ""
-    steps = [editor.constant(step) for step in strides]
+    whole = (math.prod(shape),)
+    sizes, places = merged(shape, strides) if strides else (whole, (1,))
+    steps = [editor.constant(place) for place in places]
     for number, there in enumerate(way):
         last = number == len(way) - 1
         to = target if last else editor.buffer(shape, element, "operand", there)
-        unit = editor.unit(here, there)
+        unit = editor.unit(here, there, element)
         assert unit is not None
-        token = editor.dma(unit, MOVE, shape, element, target=to, source=source, source_strides=steps)
+        token = _moved_on(editor, unit, rows.Rows(sizes, steps, {}), element, source, to)
         if not last:
             editor.wait(token, unit)
-        here, source, steps, by = there, to, [], unit
+        here, source, sizes, steps, by = there, to, whole, [], unit
     return token, by
+
+
+def _moved_on(editor: Editor, unit: str, whole: rows.Rows, element: str, source: Any, target: Any) -> Any:
+    """Start to move a tile between local memories; its target is contiguous. Returns the last token."""
+
+    def row(row: rows.Rows) -> Any:
+        return editor.dma(
+            unit, MOVE, row.shape, element,
+            target=target if row.here is None else editor.advanced(target, row.here, element),
+            source=source if row.there is None else editor.advanced(source, row.there, element),
+            source_strides=row.strides,
+        )  # fmt: skip
+
+    return rows.in_rows(editor, whole, editor.engine(unit), row)
+
+
+def merged(shape: Shape, strides: Sequence[int]) -> tuple[Shape, Shape]:
+    """The sizes and strides of a tile's elements, in their order, by the fewest dimensions."""
+    sizes, steps = [1], [1]
+    for size, step in zip(shape, strides, strict=True):
+        if size == 1:
+            continue
+        if sizes[-1] == 1 or steps[-1] == size * step:
+            sizes[-1], steps[-1] = sizes[-1] * size, step
+        else:
+            sizes.append(size)
+            steps.append(step)
+    return tuple(sizes), tuple(steps)
 
 
 def offsets_and_mask(editor: Editor, found: Elements) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def plan(module: Any, chip: ChipDescription) -> Plan:
     result = Plan(program)
     for memory in chip.local_memories:
         mine = [lifetime for lifetime in found if lifetime.memory == memory.name]
-        result.buffers += arranged(mine, memory.alignment)
+        result.buffers += arranged(mine, chip.buffer_alignment(memory))
     return result
 
 

@@ -23,7 +23,7 @@ from triton_porting_kit.compiler.structured.affine import Shape
 from triton_porting_kit.toolchain.mlir import ir
 
 from .editing import Editor, byte_size, element_of, functions, nested, shape_of
-from .fetching import carried, fetched, filling, movable
+from .fetching import carried, fetched, filling, mover
 from .residents import Resident, is_zero, read_apart, residents
 
 MATRIX = "matrix"
@@ -90,8 +90,9 @@ def extent_of(editor: Editor, unit: MatrixUnit, operation: Any, *, turned: bool 
     if turned:
         m, n = n, m
     batches = math.prod(batch)
-    reached = all(editor.way(editor.vector, memory) for memory in (unit.a, unit.b))
-    readable = chip.memory(unit.sums).core_access or editor.unit(unit.sums, editor.vector)
+    operands = ((unit.a, kinds[0]), (unit.b, kinds[1]))
+    reached = all(editor.way(editor.vector, memory, kind) for memory, kind in operands)
+    readable = chip.memory(unit.sums).core_access or editor.unit(unit.sums, editor.vector, kinds[2])
     if not reached or not readable or batches > MOST_BATCHES:
         return None
     if batches * m * n * byte_size(kinds[2]) > chip.local_bytes(chip.memory(unit.sums)):
@@ -99,7 +100,15 @@ def extent_of(editor: Editor, unit: MatrixUnit, operation: Any, *, turned: bool 
     step = k
     while step > 1 and step % 2 == 0 and not _fits(editor, unit, batches, m, n, step, kinds):
         step //= 2
-    return Extent(batches, m, n, k, step) if _fits(editor, unit, batches, m, n, step, kinds) else None
+    if not _fits(editor, unit, batches, m, n, step, kinds):
+        return None
+    if step < k and not _may_cut(editor, unit, step, kinds):
+        return None
+    sizes = (m * step, step * n, m * n)
+    aligned = all(
+        size * byte_size(kind) % unit.alignment == 0 for size, kind in zip(sizes, kinds, strict=True)
+    )
+    return Extent(batches, m, n, k, step) if batches == 1 or aligned else None
 
 
 def _fits(
@@ -113,6 +122,20 @@ def _fits(
         2 * batches * k * rows <= editor.chip.local_bytes(editor.chip.memory(memory))
         for memory, rows in sizes.items()
     )
+
+
+def _may_cut(editor: Editor, unit: MatrixUnit, step: int, kinds: Sequence[str]) -> bool:
+    """Whether pieces of `step` of k may be moved from the vector memory, and multiplied where the whole operand lies:
+    they begin at multiples of `step`, if not of a row.
+    """
+    for memory, kind in zip((unit.a, unit.b), kinds, strict=False):
+        way = editor.way(editor.vector, memory, kind)
+        channel = editor.unit(editor.vector, way[0], kind) if way else None
+        if channel is None:
+            return False
+        if step * byte_size(kind) % max(editor.engine(channel).alignment, unit.alignment):
+            return False
+    return True
 
 
 def _raise(
@@ -136,7 +159,8 @@ def _raise(
             added, begun = initial, False
     left = _Pieces(editor, unit, unit.a, a, extent, inner=1)
     right = _Pieces(editor, unit, unit.b, b, extent, inner=0)
-    halved = extent.step == extent.k and extent.batches == 1 and (left.is_long or right.is_long)
+    long = extent.step == extent.k and extent.batches == 1 and (left.is_long or right.is_long)
+    halved = long and _may_cut(editor, unit, extent.k // 2, [element_of(a), element_of(b)])
     if halved:
         extent = replace(
             extent, step=extent.k // 2
@@ -248,10 +272,10 @@ class _Pieces:
     def is_long(self) -> bool:
         """Whether moving the whole operand from the vector memory takes so long that it pays to do so by halves."""
         editor = self._editor
-        channels = editor.chip.routed(editor.vector, self._memory)
-        if self._whole is not None or not channels or self._extent.k % 32:
+        channel = editor.unit(editor.vector, self._memory, self._element)
+        if self._whole is not None or channel is None or self._extent.k % 32:
             return False
-        engine = editor.chip.channels[channels[-1]]
+        engine = editor.engine(channel)
         outer = self._extent.n if self._inner == 0 else self._extent.m
         size = self._extent.k * outer * byte_size(self._element)
         return size / engine.bytes_per_cycle >= LONG * engine.start_cycles
@@ -299,9 +323,7 @@ def _loaded(editor: Editor, value: Any, memory: str) -> Load[Any] | None:
     view = Load.dyn_cast(getattr(value.owner, "operation", None))
     if view is None or view.volatile or len(list(value.uses)) != 1:
         return None
-    if editor.unit(editor.everywhere, memory) is None or filling(editor, view.other)[1] is not None:
-        return None
-    if not movable(view, editor.dimensions(editor.everywhere, memory)):
+    if mover(editor, view, editor.everywhere, memory) is None or filling(editor, view.other)[1] is not None:
         return None
     return view
 

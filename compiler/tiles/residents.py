@@ -8,6 +8,7 @@ value must be the carried one, and zero before the loop: the first iteration's p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,9 +125,10 @@ def _keep_apart(editor: Editor, unit: MatrixUnit, product: Any, number: int) -> 
 def read_apart(editor: Editor, unit: MatrixUnit, sums: Any, kind: Any) -> Any:
     """Sums that the core does not access as a tensor, by a transfer."""
     target = editor.buffer(tuple(kind.shape), str(kind.element_type), "sums")
-    channel = editor.unit(unit.sums, editor.vector)
+    element = str(kind.element_type)
+    channel = editor.unit(unit.sums, editor.vector, element)
     assert channel is not None
-    token = editor.dma(channel, MOVE, tuple(kind.shape), str(kind.element_type), target=target, source=sums)
+    token = editor.dma(channel, MOVE, (math.prod(kind.shape),), element, target=target, source=sums)
     editor.wait(token, channel)
     return editor.read(target, kind)
 

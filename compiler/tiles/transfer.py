@@ -40,8 +40,8 @@ from triton_porting_kit.compiler.dialect.operations import (
 from triton_porting_kit.compiler.structured.types import element_bits
 from triton_porting_kit.toolchain.mlir import ir
 
-from . import addresses
-from .editing import Editor, element_of, functions, nested, shape_of
+from . import addresses, rows
+from .editing import Editor, byte_size, element_of, functions, nested, shape_of
 from .fetching import (
     Elements,
     by_element,
@@ -50,7 +50,7 @@ from .fetching import (
     gather_into,
     geometry,
     indexed,
-    movable,
+    mover,
     offsets_and_mask,
     positions,
 )
@@ -80,7 +80,7 @@ def _finish(operation: Any, value: Any | None = None) -> None:
 def _load(editor: Editor, operation: Any) -> None:
     view = Load(operation)
     kind = view.result.type
-    if shape_of(view.result) in (None, ()) and _is_moved(operation):
+    if shape_of(view.result) in (None, ()) and _is_moved(editor, operation):
         return _finish(operation, _scalar(editor, view, kind))
     if shape_of(view.result) in (None, ()) or view.volatile:
         found = Elements(view.base, *positions(editor, view), view.other)
@@ -94,19 +94,25 @@ def _load(editor: Editor, operation: Any) -> None:
     _finish(operation, value)
 
 
-def _is_moved(operation: Any) -> bool:
+def _is_moved(editor: Editor, operation: Any) -> bool:
     """Whether a scalar is transferred, so that a loop can move it ahead: the core would wait for memory."""
     view = Load(operation)
     bits = element_bits(element_of(view.result))
     looped = operation.parent is not None and operation.parent.name == "scf.for"
-    return looped and not view.volatile and view.mask is None and bits >= 8
+    whole = looped and not view.volatile and view.mask is None and bits >= 8
+    return whole and bool(_routed(editor, element_of(view.result)))
+
+
+def _routed(editor: Editor, element: str) -> tuple[int, ...]:
+    """The channels that load elements of a type."""
+    return editor.chip.routed(editor.everywhere, editor.vector, element_bytes=byte_size(element))
 
 
 def _scalar(editor: Editor, view: Load[Any], kind: Any) -> Any:
     """A scalar, by a transfer of one element."""
     element = element_of(view.result)
     target = editor.buffer((1,), element, "load")
-    channels = editor.chip.routed(editor.everywhere, editor.vector)
+    channels = _routed(editor, element)
     unit = f"dma{channels[-1]}"  # so that tiles do not wait until it has started
     source = editor.advanced(view.base, view.offset, element)
     token = editor.dma(
@@ -120,12 +126,14 @@ def _gather(editor: Editor, operation: Any) -> None:
     view = Gather(operation)
     kind = view.result.type
     found = Elements(view.base, view.offsets, view.mask, view.other, view.byte_offsets)
-    by_core = editor.unit(editor.everywhere, editor.vector, gather=True) is None
+    element = element_of(view.result)
+    by_core = editor.unit(editor.everywhere, editor.vector, element, gather=True) is None
     if by_core or shape_of(view.result) in (None, ()) or view.volatile:
         return _finish(operation, by_element(editor, kind, found, Gather.attributes_in(operation)))
-    element = element_of(view.result)
     target = editor.buffer(tuple(kind.shape), element, "gather")
-    editor.wait(*gather_into(editor, target, editor.vector, element, found))
+    started = gather_into(editor, target, editor.vector, element, found)
+    assert started is not None
+    editor.wait(*started)
     value = editor.read(target, kind)
     _, rest = filling(editor, view.other)
     if rest is not None and view.mask is not None:
@@ -143,41 +151,45 @@ def _store(editor: Editor, operation: Any) -> None:
         given = {name: value for name, value in Store.attributes_in(operation).items() if name != "wrap_dims"}
         _put_by_element(editor, view.value, found, given)
         return _finish(operation)
-    most = editor.dimensions(editor.vector, editor.everywhere)
+    unit = mover(editor, view, editor.vector, editor.everywhere)
     exempt = addresses.exemption(view)
 
     def scattered() -> list[Any]:
         _scattered(editor, view.value, Elements(view.base, *positions(editor, view)))
         return []
 
-    def transferred() -> list[Any]:
-        _sent(editor, view, most)
+    def transferred(unit: str) -> list[Any]:
+        _sent(editor, view, unit)
         return []
 
-    if not movable(view, most):
+    if unit is None:
         scattered()
     elif exempt is not None:
-        editor.if_else(exempt, [], transferred, scattered)
+        editor.if_else(exempt, [], lambda: transferred(unit), scattered)
     else:
-        transferred()
+        transferred(unit)
     _finish(operation)
 
 
-def _sent(editor: Editor, view: Store[Any], most: int) -> None:
-    """A tile into global memory, by one transfer if it does not wrap around."""
+def _sent(editor: Editor, view: Store[Any], unit: str) -> None:
+    """A tile into global memory, by one transfer if it does not wrap around and the engine takes its dimensions."""
     shape, element = shape_of(view.value) or (), element_of(view.value)
-    unit = editor.unit(editor.vector, editor.everywhere)
-    assert unit is not None
-    found = geometry(editor, view, range(len(shape)), most)
+    engine = editor.engine(unit)
+    found = geometry(editor, view, range(len(shape)), engine)
     buffer = editor.written(view.value, "store")
 
     def start(part: Part) -> Any:
-        target = editor.advanced(view.base, part.offset, element)
+        def row(row: rows.Rows) -> Any:
+            offset = part.offset if row.there is None else editor.add(part.offset, row.there)
+            return editor.dma(
+                unit, STORE, row.shape, element,
+                target=editor.advanced(view.base, offset, element),
+                source=buffer if row.here is None else editor.advanced(buffer, row.here, element),
+                target_strides=row.strides, **row.bounds,
+            )  # fmt: skip
+
         bounds = {**found.part(editor, part), "keeps": None}
-        return editor.dma(
-            unit, STORE, found.shape, element,
-            target=target, source=buffer, target_strides=found.strides, **bounds,
-        )  # fmt: skip
+        return rows.in_rows(editor, rows.Rows(found.shape, found.strides, bounds), engine, row)
 
     editor.wait(in_parts(editor, view, shape, start), unit)
 
@@ -185,7 +197,7 @@ def _sent(editor: Editor, view: Store[Any], most: int) -> None:
 def _scattered(editor: Editor, value: Any, found: Elements) -> None:
     """A tile to explicit offsets: by the engine's scatter, or else by the element path."""
     shape, element = tuple(value.type.shape), element_of(value)
-    unit = editor.unit(editor.vector, editor.everywhere, gather=True)
+    unit = editor.unit(editor.vector, editor.everywhere, element, gather=True)
     if unit is None:
         return _put_by_element(editor, value, found, found.attributes)
     lists = offsets_and_mask(editor, found)

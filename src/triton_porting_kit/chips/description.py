@@ -236,13 +236,31 @@ class ChipDescription:
         """The names of a core's units, by number. Unit 1 is there, unused, where there is no matrix unit."""
         return ("core", "matrix", *(f"dma{channel}" for channel in range(len(self.channels))))
 
-    def routed(self, source: str, target: str, *, gather: bool = False) -> tuple[int, ...]:
-        """The channels that can transfer from one memory to another; for `gather`, also by offsets."""
+    def routed(
+        self, source: str, target: str, *, element_bytes: int = 0, gather: bool = False
+    ) -> tuple[int, ...]:
+        """The channels that can transfer from one memory to another, if given elements of this size; for `gather`, also
+        by offsets.
+        """
         return tuple(
             number
             for number, engine in enumerate(self.channels)
-            if Route(source, target) in engine.routes and (engine.gather or not gather)
+            if Route(source, target) in engine.routes
+            and (not element_bytes or element_bytes in engine.element_bytes)
+            and (engine.gather or not gather)
         )
+
+    def buffer_alignment(self, memory: Memory) -> int:
+        """The alignment of a buffer that all units can use, in bytes: a power of 2."""
+        engines = [
+            engine.alignment
+            for engine in self.engines
+            if any(memory.name in (route.source, route.target) for route in engine.routes)
+        ]
+        matrix = self.matrix
+        if matrix is not None and memory.name in (matrix.a, matrix.b, matrix.sums):
+            engines.append(matrix.alignment)
+        return max(memory.alignment, *engines, 1)
 
     @functools.cached_property
     def digest(self) -> int:
