@@ -136,8 +136,12 @@ class Campaign:
                 watch=self.watch,
             )
             launch, outcome = shrunk.launch, shrunk.outcome
+        fails = configuration
+        if configuration.against:
+            first = worker.run(launch, patience(outcome, worker.seconds), configuration.first)
+            fails = configuration.first if first.failed else configuration.second
         title = f"A kernel that fails{f' ({configuration})' if str(configuration) else ''}: {outcome}"[:600]
-        text = script_of(launch, self.backend, worker.memory, title, configuration)
+        text = script_of(launch, self.backend, worker.memory, title, fails)
         if self.out is not None and not many:
             name = "_".join(filter(None, (f"fuzz_{seed}", re.sub(r"\W+", "_", str(configuration)))))
             path = self.out / f"{name}.py"

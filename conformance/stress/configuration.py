@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from triton_porting_kit.conformance.stress.generator import FAMILIES
 from triton_porting_kit.conformance.stress.launching import Launch
@@ -23,10 +25,20 @@ class Configuration:
     isa: str = ""
     threads: int = 0
     """The number of threads; 0: the backend's default."""
-    options: tuple[tuple[str, str], ...] = ()
-    """Compiler options that select `isa`."""
-    against: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+    """Compiler options: those that select `isa`."""
+    against: tuple[tuple[str, Any], ...] = ()
     """Compiler options of a second run, whose results are compared with those of the first; empty: no second run."""
+
+    @property
+    def first(self) -> Configuration:
+        """The first run alone."""
+        return replace(self, against=())
+
+    @property
+    def second(self) -> Configuration:
+        """The second run alone."""
+        return replace(self, options=tuple((dict(self.options) | dict(self.against)).items()), against=())
 
     @property
     def environment(self) -> dict[str, str]:
@@ -86,14 +98,22 @@ def configurations(
     )
 
 
-def _options(against: str) -> tuple[tuple[str, str], ...]:
+def _options(against: str) -> tuple[tuple[str, Any], ...]:
     pairs = [text.strip().partition("=") for text in against.split(",")] if against else []
     for name, _, value in pairs:
         if not name.isidentifier() or not value:
             raise NoSuchConfiguration(
                 f"--against has {name!r}: give options as NAME=VALUE, as in form=linalg"
             )
-    return tuple((name, value) for name, _, value in pairs)
+    return tuple((name, _value_of(value)) for name, _, value in pairs)
+
+
+def _value_of(text: str) -> Any:
+    """A number, True, False or None as Python writes it; all else is text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def _counts(threads: str) -> list[int]:

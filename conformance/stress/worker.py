@@ -17,6 +17,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ WARMED_BY = 3
 
 
 def outcome_of(
-    launch: Launch, memory: MemoryAccess, options: Mapping[str, str], against: Mapping[str, str] | None = None
+    launch: Launch, memory: MemoryAccess, options: Mapping[str, Any], against: Mapping[str, Any] | None = None
 ) -> Outcome:
     """Run a program in this process; with the options `against` once more, if there are any."""
     same = ""

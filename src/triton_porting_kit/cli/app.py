@@ -290,7 +290,7 @@ def fuzz(
         str,
         typer.Option(
             metavar="NAME=VALUE,...",
-            help="Run every program again with these compile options, and compare the results.",
+            help="Run every program again with these compile options, such as num_stages=1, and compare the results.",
         ),
     ] = "",
 ) -> None:

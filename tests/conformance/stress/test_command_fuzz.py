@@ -176,6 +176,25 @@ def test_failures_name_their_configuration(tmp_path: Path, monkeypatch: pytest.M
     assert 'os.environ["TPK_NUM_THREADS"] = "2"' in text
 
 
+@pytest.mark.parametrize("which", ["first", "second"])
+def test_the_script_has_the_options_of_the_run_that_fails(
+    which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Wrong(Isolated):
+        def run(
+            self, work: int | Launch, seconds: float | None = None, configuration: Configuration = DEFAULT
+        ) -> outcome.Outcome:
+            wrong = which == "first" or configuration.against or dict(configuration.options).get("num_stages")
+            return outcome.Outcome(outcome.WRONG if wrong else outcome.PASS, "nothing is right")
+
+    monkeypatch.setattr("triton_porting_kit.conformance.command_fuzz.Isolated", Wrong)
+    options = ["--count", "1", "--against", "num_stages=5", "--no-shrink", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, ["fuzz", *options])
+    assert done.exit_code == 1, done.output
+    text = (tmp_path / "fuzz_0.py").read_text()
+    assert (", num_stages=5)" in text) == (which == "second")
+
+
 def test_of_many_failures_alike_a_few_are_shrunk(tmp_path: Path) -> None:
     with Isolated("cpu") as isolated:
         faulty = Campaign(

@@ -40,6 +40,14 @@ def test_levels_that_are_not_there_are_said() -> None:
         configurations("cpu", "avx99")
 
 
+def test_options_of_a_second_run_have_values_of_python() -> None:
+    (found,) = configurations("cpu", HERE[0], against="form=linalg,num_stages=5,debug=True")
+    own = ISA_LEVELS[HERE[0]].options()
+    assert dict(found.against) == {"form": "linalg", "num_stages": 5, "debug": True}
+    assert (dict(found.first.options), found.first.against) == (own, ())
+    assert (dict(found.second.options), found.second.against) == ({**own, **dict(found.against)}, ())
+
+
 @pytest.mark.parametrize("threads", ["0", "many", "1,,2", "-1", "5000"])
 def test_counts_of_threads_are_checked(threads: str) -> None:
     with pytest.raises(NoSuchConfiguration, match="counts from 1 to 1024"):
