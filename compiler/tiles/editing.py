@@ -152,8 +152,10 @@ class Editor(Emitter):
 
     # --- scalars and tensors ---------------------------------------------------------------------
 
-    def advanced(self, base: Any, offset: Any, element: str) -> Any:
-        """`base` plus an i64 offset in elements."""
+    def advanced(self, base: Any, offset: Any | None, element: str) -> Any:
+        """`base` plus an i64 offset in elements, if there is one."""
+        if offset is None:
+            return base
         attributes = {
             "elem_type": ir.TypeAttr.get(self.types.parse(f"i{8 * byte_size(element)}")),
             "rawConstantIndices": ir.DenseI32ArrayAttr.get([-(2**31)]),

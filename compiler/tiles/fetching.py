@@ -104,8 +104,9 @@ def mover(
         return None
     engine = editor.engine(unit)
     kept = _kept(shape, range(len(shape)) if order is None else order, engine)
-    gathers = editor.unit(source, target, element, gather=True) is not None
-    return unit if rows.pays(tuple(shape[d] for d in kept), element, engine, gathers) else None
+    channel = editor.unit(source, target, element, gather=True)
+    gathering = None if channel is None else editor.engine(channel)
+    return unit if rows.pays(tuple(shape[d] for d in kept), element, engine, gathering) else None
 
 
 def positions(editor: Editor, view: Load[Any] | Store[Any]) -> tuple[Any, Any]:
@@ -135,17 +136,18 @@ def fetched(
         found = geometry(editor, view, order, engine)
 
         def start(part: Part) -> Any:
-            def row(row: rows.Rows) -> Any:
-                offset = part.offset if row.there is None else editor.add(part.offset, row.there)
+            first = editor.advanced(view.base, part.offset, element)
+
+            def move(row: rows.Rows) -> Any:
                 return editor.dma(
                     unit, LOAD, row.shape, element,
-                    target=target if row.here is None else editor.advanced(target, row.here, element),
-                    source=editor.advanced(view.base, offset, element), source_strides=row.strides,
+                    target=editor.advanced(target, row.here, element),
+                    source=editor.advanced(first, row.there, element), source_strides=row.strides,
                     fill=fill if view.low else None, **row.bounds,
                 )  # fmt: skip
 
             whole = rows.Rows(found.shape, found.strides, found.part(editor, part))
-            return rows.in_rows(editor, whole, engine, row)
+            return rows.in_rows(editor, whole, engine, move)
 
         return [in_parts(editor, view, shape, start)]
 
@@ -253,15 +255,14 @@ def carried(
 def _moved_on(editor: Editor, unit: str, whole: rows.Rows, element: str, source: Any, target: Any) -> Any:
     """Start to move a tile between local memories; its target is contiguous. Returns the last token."""
 
-    def row(row: rows.Rows) -> Any:
+    def move(row: rows.Rows) -> Any:
         return editor.dma(
             unit, MOVE, row.shape, element,
-            target=target if row.here is None else editor.advanced(target, row.here, element),
-            source=source if row.there is None else editor.advanced(source, row.there, element),
-            source_strides=row.strides,
+            target=editor.advanced(target, row.here, element),
+            source=editor.advanced(source, row.there, element), source_strides=row.strides,
         )  # fmt: skip
 
-    return rows.in_rows(editor, whole, editor.engine(unit), row)
+    return rows.in_rows(editor, whole, editor.engine(unit), move)
 
 
 def merged(shape: Shape, strides: Sequence[int]) -> tuple[Shape, Shape]:

@@ -15,8 +15,9 @@ from .editing import SLE, SLT, Editor, byte_size
 
 @dataclass(frozen=True)
 class Rows:
-    """What one transfer of a tile says of the global side: sizes, strides, and the bounds by name. `there` and `here`:
-    where it begins, in elements behind the tile's beginning in global and in local memory; None: there.
+    """What one transfer of a tile says: sizes, strides of the side that is not contiguous, and bounds by name. `there`
+    and `here`: where it begins on that side and on the contiguous one, in elements behind the tile's beginning; None:
+    with the tile.
     """
 
     shape: Shape
@@ -31,13 +32,13 @@ def outer(shape: Shape, engine: Engine) -> int:
     return max(0, len(shape) - engine.dimensions)
 
 
-def pays(shape: Shape, element: str, engine: Engine, gathers: bool) -> bool:
-    """Whether transfers of the engine move a tile, and sooner than one by offsets does if the chip `gathers`."""
+def pays(shape: Shape, element: str, engine: Engine, gathering: Engine | None) -> bool:
+    """Whether transfers of the engine move a tile, and not later than offsets do by `gathering`, if that is there."""
     row = math.prod(shape[outer(shape, engine) :])
     if row == math.prod(shape):
         return True
     aligned = row * byte_size(element) % engine.alignment == 0
-    return aligned and (not gathers or row * engine.gather_cycles >= engine.start_cycles)
+    return aligned and (gathering is None or row * gathering.gather_cycles >= engine.start_cycles)
 
 
 def in_rows(editor: Editor, whole: Rows, engine: Engine, move: Callable[[Rows], Any]) -> Any:

@@ -31,9 +31,9 @@ from triton_porting_kit.compiler.dialect.npu import (
 )
 from triton_porting_kit.toolchain.mlir import ir
 
-from .ahead import writes_global
+from .ahead import with_nested, writes_global
 from .arrays import apart, argument, differ
-from .editing import Editor, functions, nested
+from .editing import Editor, functions, nested, origin, walked
 from .loops import with_carried
 from .programs import UNORDERED
 
@@ -47,12 +47,14 @@ _OTHER = tuple(
 
 @dataclass(frozen=True)
 class _Send:
-    """A store in a loop: its buffer, the vector code that fills it, the transfer, and the wait. `elements`: what stores
-    single elements behind it, to what is another array if its pointer is another one.
+    """A store in a loop: its buffer, the vector code that fills it, the transfer, what starts it (itself, or a loop
+    over parts of the tile), and the wait. `elements`: what stores single elements behind it, to what is another array
+    if its pointer is another one.
     """
 
     buffer: Any
     write: Any
+    transfer: Any
     start: Any
     wait: Any
     elements: list[Any] = field(default_factory=list)
@@ -67,7 +69,7 @@ def send_ahead(module: Any, chip: ChipDescription) -> None:
             for loop in reversed([op for op in inside if op.name == "scf.for"]):
                 if UNORDERED in loop.attributes:
                     _carry(editor, loop, _sends(loop), None)
-                elif any(map(writes_global, loop.regions[0].blocks[0].operations)):
+                elif any(map(writes_global, walked(loop))):
                     free = apart(editor, loop)
                     if free is not None:
                         _carry(editor, loop, _sends(loop, alone=True), free)
@@ -83,23 +85,36 @@ def _sends(loop: Any, *, alone: bool = False) -> list[_Send]:
         if alone:
             pass
         elif NpuElementStore.isa(last):
-            found = [send for send in found if _differ(send.start, last)]
+            found = [send for send in found if _differ(send.transfer, last)]
             for send in found:
                 send.elements.append(last)
         elif any(op.name in _OTHER or (NpuDma.isa(op) and NpuDma(op).direction == LOAD) for op in inside):
             found.clear()  # it may touch what has been stored
         wait = NpuWait.dyn_cast(last)
         start = None if wait is None or isinstance(wait.token.owner, ir.Block) else wait.token.owner.operation
-        if start is None or start.block != block or not NpuDma.isa(start) or NpuDma(start).direction != STORE:
+        transfer = _transfer(start) if start is not None and start.block == block else None
+        if transfer is None:
             continue
-        source = NpuDma(start).source.owner
-        users = [use.owner.operation for use in NpuDma(start).source.uses]
-        writes = [user for user in users if NpuWrite.isa(user)]
-        if isinstance(source, ir.Block) or not NpuBuffer.isa(source.operation) or len(writes) != 1:
+        source = origin(NpuDma(transfer).source)
+        writes = [use.owner.operation for use in source.uses if NpuWrite.isa(use.owner.operation)]
+        if (
+            isinstance(source.owner, ir.Block)
+            or not NpuBuffer.isa(source.owner.operation)
+            or len(writes) != 1
+        ):
             continue
-        if source.operation.block == writes[0].block == block:
-            found.append(_Send(source.operation, writes[0], start, last))
+        buffer = source.owner.operation
+        if buffer.block == writes[0].block == block:
+            found.append(_Send(buffer, writes[0], transfer, start, last))
     return found
+
+
+def _transfer(start: Any) -> Any | None:
+    """The one transfer of an operation or of a loop over parts of a tile, if it stores; else None."""
+    if not NpuDma.isa(start) and start.name != "scf.while":
+        return None
+    found = [operation for operation in with_nested(start) if NpuDma.isa(operation)]
+    return found[0] if len(found) == 1 and NpuDma(found[0]).direction == STORE else None
 
 
 def _differ(transfer: Any, element: Any) -> bool:
@@ -124,14 +139,14 @@ def _carry(editor: Editor, loop: Any, sends: list[_Send], free: Any | None) -> N
         editor.copies(send.buffer, 2)
     sizes = {NpuBuffer(send.buffer).bytes for send in sends}
     step = sizes.pop() if len(sizes) == 1 else 1  # then the number of the copy is its offset
-    apart_from = [[differ(editor, [_pair(send.start, op)]) for op in send.elements] for send in sends]
+    apart_from = [[differ(editor, [_pair(send.transfer, op)]) for op in send.elements] for send in sends]
 
     def following(added: Any) -> list[Any]:
         *tokens, number = added
         results = []
         for index, send in enumerate(sends):
             last, before_last = tokens[2 * index : 2 * index + 2]
-            unit = NpuDma(send.start).unit
+            unit = NpuDma(send.transfer).unit
             editor.before(send.write)
             editor.wait(before_last, unit)
             offset = number
@@ -140,20 +155,23 @@ def _carry(editor: Editor, loop: Any, sends: list[_Send], free: Any | None) -> N
                 offset = editor.value("arith.muli", [number, size], editor.types.i64)
             here = editor.advanced(send.buffer.results[0], offset, "i8")
             send.write.operands[0] = here
-            send.start.operands[1] = here
+            for operation in with_nested(send.start):
+                for place, value in enumerate(list(operation.operands)):
+                    if value == send.buffer.results[0]:
+                        operation.operands[place] = here
             places = list(zip(send.elements, apart_from[index], strict=True))
             for place, condition in places if free is None else [(send.wait, free)]:
                 editor.before(place)
-                token = send.start.results[0]
+                token = NpuWait(send.wait).token
                 editor.wait(editor.value("arith.select", [condition, zero, token], editor.types.i64), unit)
+            results += [NpuWait(send.wait).token, last]
             send.wait.erase()
-            results += [send.start.results[0], last]
         editor.before(block.operations[len(block.operations) - 1].operation)
         results.append(editor.value("arith.subi", [editor.constant(step), number], editor.types.i64))
         return results
 
     count = 2 * len(sends)
-    units = [NpuDma(send.start).unit for send in sends]
+    units = [NpuDma(send.transfer).unit for send in sends]
     made = with_carried(loop, [zero] * (count + 1), following)
     editor.at = ir.InsertionPoint.after(made)
     first = len(made.results) - count - 1

@@ -179,17 +179,17 @@ def _sent(editor: Editor, view: Store[Any], unit: str) -> None:
     buffer = editor.written(view.value, "store")
 
     def start(part: Part) -> Any:
-        def row(row: rows.Rows) -> Any:
-            offset = part.offset if row.there is None else editor.add(part.offset, row.there)
+        first = editor.advanced(view.base, part.offset, element)
+
+        def move(row: rows.Rows) -> Any:
             return editor.dma(
                 unit, STORE, row.shape, element,
-                target=editor.advanced(view.base, offset, element),
-                source=buffer if row.here is None else editor.advanced(buffer, row.here, element),
-                target_strides=row.strides, **row.bounds,
+                target=editor.advanced(first, row.there, element),
+                source=editor.advanced(buffer, row.here, element), target_strides=row.strides, **row.bounds,
             )  # fmt: skip
 
         bounds = {**found.part(editor, part), "keeps": None}
-        return rows.in_rows(editor, rows.Rows(found.shape, found.strides, bounds), engine, row)
+        return rows.in_rows(editor, rows.Rows(found.shape, found.strides, bounds), engine, move)
 
     editor.wait(in_parts(editor, view, shape, start), unit)
 
