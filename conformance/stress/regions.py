@@ -91,9 +91,16 @@ class State:
             raise IllConditioned("a store where programs do not store")
         self._touch(at[mask])
         found: dict[int, int | float | bool] = {}
-        values = np.broadcast_to(datum.value, at.shape)[mask]
-        errors = np.broadcast_to(datum.errors, at.shape)[mask]
-        for place, value, error in zip(at[mask].tolist(), values.tolist(), errors.tolist(), strict=True):
+        places = at[mask].tolist()
+        values = np.broadcast_to(datum.value, at.shape)[mask].tolist()
+        errors = np.broadcast_to(datum.errors, at.shape)[mask].tolist()
+        if self._are_own(places, program):
+            self.rewritten |= not self.values.keys().isdisjoint(places)
+            self.writers.update(dict.fromkeys(places, program))
+            self.values.update(zip(places, values, strict=True))
+            self.errors.update(zip(places, errors, strict=True))
+            return
+        for place, value, error in zip(places, values, errors, strict=True):
             if place in found and (error or found[place] != value):
                 raise IllConditioned("two lanes store into one element")
             self._write(place, program)
@@ -156,6 +163,13 @@ class State:
             raise IllConditioned("a program loads what another stores")
         if self.readers.setdefault(place, program) != program:
             self.readers[place] = MANY
+
+    def _are_own(self, places: list[int], program: int) -> bool:
+        """Whether elements are different ones, which no other program has loaded or stored."""
+        if len({*places}) < len(places):
+            return False
+        before = {*map(self.writers.get, places), *map(self.readers.get, places)}
+        return before <= {None, program}
 
     def _write(self, place: int, program: int) -> None:
         if self.writers.setdefault(place, program) != program:
