@@ -16,8 +16,8 @@ RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/binar
   tests/conformance/test_bundled_profiles.py
 # The releases of torch that `make test-torch-releases` tries beside $(TORCH), each with the Triton that it asks for.
 TORCH_RELEASES ?= 2.11.0 2.12.0
-# Processes that run tests, as pytest-xdist is told it: one more than processors, because some tests wait.
-JOBS ?= $(shell expr $$(nproc) + 1)
+# Processes that run tests, as pytest-xdist is told it. More than processors are slower: some tests wait in a loop.
+JOBS ?= auto
 PYTEST_ARGS ?=
 BENCH_ARGS ?= --quick
 COUNT_ARGS ?=

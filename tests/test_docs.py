@@ -123,14 +123,17 @@ def test_readme_commands_exist() -> None:
     lines = [line.partition("#")[0] for block in blocks("README.md", "sh") for line in block.splitlines()]
     named = {tuple(line.split()[1:2]): line for line in lines if line.startswith("tpk ")}
     assert {("conform",), ("fuzz",), ("verify",), ("compile",)} <= set(named)
-    for line in (line for line in lines if line.startswith("tpk ")):
-        words = line.split()
-        done = subprocess.run(
-            [sys.executable, "-m", "triton_porting_kit.cli", words[1], "--help"],
+    helps = {
+        command: subprocess.run(
+            [sys.executable, "-m", "triton_porting_kit.cli", command, "--help"],
             capture_output=True,
             text=True,
             check=True,
             env=os.environ | {"COLUMNS": "200"},
-        )
+        ).stdout
+        for (command,) in named
+    }
+    for line in (line for line in lines if line.startswith("tpk ")):
+        words = line.split()
         for option in (word for word in words if word.startswith("--")):
-            assert option in done.stdout, line
+            assert option in helps[words[1]], line
