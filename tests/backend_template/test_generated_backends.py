@@ -11,6 +11,7 @@ import re
 import resource
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from pathlib import Path
 import pytest
 from generated import Maker, Repository
 from installing import GROUP, pip, run
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "compiler" / "tiles"))
+from other_chips import CHANGES, described
 
 pytestmark = GROUP
 MINUTES = 2
@@ -99,6 +103,22 @@ def test_its_own_tests_pass(judged: Judged, fresh: Path) -> None:
     judged_already = "tests/test_conformance.py::test_level"
     command = [fresh / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--deselect", judged_already]
     said = run(command, cwd=judged.repository.path)
+    assert " passed" in said
+    assert "skipped" not in said
+
+
+@pytest.mark.parametrize("chip", CHANGES)
+def test_its_tests_hold_for_other_chips(judged: Judged, fresh: Path, chip: str, tmp_path: Path) -> None:
+    """A vendor describes a chip first, and runs the tests again."""
+    names = judged.repository.names
+    (installed,) = fresh.parent.glob(f"lib/python3*/site-packages/{names.package}")
+    package = shutil.copytree(installed, tmp_path / names.package)
+    text = (
+        Path(described(chip, tmp_path)).read_text().replace(f'name = "{chip}"', f'name = "{names.backend}"')
+    )
+    (package / f"{names.backend}.toml").write_text(text)
+    command = [fresh / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_chip.py"]
+    said = run(command, cwd=judged.repository.path, PYTHONPATH=str(tmp_path))
     assert " passed" in said
     assert "skipped" not in said
 
