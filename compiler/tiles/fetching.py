@@ -67,7 +67,7 @@ class Geometry:
 
 
 def geometry(editor: Editor, view: Load[Any] | Store[Any], order: Sequence[int], engine: Engine) -> Geometry:
-    """The geometry of an access, with its dimensions in `order`; see `_kept`."""
+    """The geometry of an access for the transfers of an engine, with the dimensions in `order`."""
     shape = shape_of(view.tile) or ()
     kept = _kept(shape, order, engine)
     bounds: dict[str, list[Any]] = {}
@@ -82,7 +82,7 @@ def geometry(editor: Editor, view: Load[Any] | Store[Any], order: Sequence[int],
 
 
 def _kept(shape: Shape, order: Sequence[int], engine: Engine) -> list[int]:
-    """The dimensions of a tile in `order`, without those of size 1 if the engine's transfers have fewer."""
+    """The dimensions of a tile in `order`. If they are more than a transfer has, those of size 1 are left out."""
     if len(shape) <= engine.dimensions:
         return list(order)
     return [d for d in order if shape[d] > 1] or [0]
@@ -95,8 +95,8 @@ def mover(
     target: str,
     order: Sequence[int] | None = None,
 ) -> str | None:
-    """The channel whose transfers move an access from memory to memory, at least in some launches, with its dimensions
-    in `order`; None if offsets do.
+    """The channel whose transfers move an access, at least in some launches, with its dimensions in `order`. None: its
+    elements are gathered or scattered.
     """
     shape, element = shape_of(view.tile) or (), element_of(view.tile)
     unit = editor.unit(source, target, element)

@@ -125,8 +125,8 @@ def _fits(
 
 
 def _may_cut(editor: Editor, unit: MatrixUnit, step: int, kinds: Sequence[str]) -> bool:
-    """Whether pieces of `step` of k may be moved from the vector memory, and multiplied where the whole operand lies:
-    they begin at multiples of `step`, if not of a row.
+    """Whether pieces of `step` of k are aligned for the engines that move them and for the matrix unit. A piece begins
+    at a multiple of `step` elements, or of `step` rows.
     """
     for memory, kind in zip((unit.a, unit.b), kinds, strict=False):
         way = editor.way(editor.vector, memory, kind)

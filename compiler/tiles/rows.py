@@ -27,14 +27,14 @@ class Rows:
     here: Any | None = None
 
 
-def outer(shape: Shape, engine: Engine) -> int:
+def _outer(shape: Shape, engine: Engine) -> int:
     """How many of the first dimensions a transfer of the engine leaves to a loop."""
     return max(0, len(shape) - engine.dimensions)
 
 
 def pays(shape: Shape, element: str, engine: Engine, gathering: Engine | None) -> bool:
-    """Whether transfers of the engine move a tile, and not later than offsets do by `gathering`, if that is there."""
-    row = math.prod(shape[outer(shape, engine) :])
+    """Whether transfers of the engine can move a tile, and are not slower than gathers of the engine `gathering`."""
+    row = math.prod(shape[_outer(shape, engine) :])
     if row == math.prod(shape):
         return True
     aligned = row * byte_size(element) % engine.alignment == 0
@@ -43,7 +43,7 @@ def pays(shape: Shape, element: str, engine: Engine, gathering: Engine | None) -
 
 def in_rows(editor: Editor, whole: Rows, engine: Engine, move: Callable[[Rows], Any]) -> Any:
     """Have `move` start the transfers of a tile. Returns the last one's token."""
-    split = outer(whole.shape, engine)
+    split = _outer(whole.shape, engine)
     if not split:
         return move(whole)
     sizes, shape = whole.shape[:split], whole.shape[split:]
@@ -64,7 +64,7 @@ def in_rows(editor: Editor, whole: Rows, engine: Engine, move: Callable[[Rows], 
 
 
 def _places(editor: Editor, number: Any, sizes: Shape) -> list[Any]:
-    """The index along each dimension of the row of a number."""
+    """The index of row `number` along each dimension."""
     places = []
     for d, size in enumerate(sizes):
         behind = math.prod(sizes[d + 1 :])

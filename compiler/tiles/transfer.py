@@ -3,10 +3,11 @@
 | access | becomes |
 |---|---|
 | tile, with bounds | one transfer, which clips to the bounds |
+| tile of more dimensions than a transfer has | one transfer for each row |
 | tile that may wrap around | one transfer for each part that does not |
 | tile whose mask is rarely needed | one transfer where the launch allows it, else as below |
 | tile with a mask; explicit offsets | offsets and mask in buffers, and the engine's gather or scatter |
-| scalar, volatile, atomic; explicit offsets where no engine gathers | the element path of the core |
+| scalar, volatile, atomic; what no engine transfers or gathers | the element path of the core |
 
 A masked element may lie outside of any array, so a mask is never replaced by reading everything and selecting later.
 Behind each transfer the core waits for it; `overlap` moves the waits.
@@ -99,8 +100,8 @@ def _is_moved(editor: Editor, operation: Any) -> bool:
     view = Load(operation)
     bits = element_bits(element_of(view.result))
     looped = operation.parent is not None and operation.parent.name == "scf.for"
-    whole = looped and not view.volatile and view.mask is None and bits >= 8
-    return whole and bool(_routed(editor, element_of(view.result)))
+    plain = looped and not view.volatile and view.mask is None and bits >= 8
+    return plain and bool(_routed(editor, element_of(view.result)))
 
 
 def _routed(editor: Editor, element: str) -> tuple[int, ...]:

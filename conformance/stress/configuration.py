@@ -26,7 +26,7 @@ class Configuration:
     threads: int = 0
     """The number of threads; 0: the backend's default."""
     options: tuple[tuple[str, Any], ...] = ()
-    """Compiler options: those that select `isa`."""
+    """Compiler options, such as those that select `isa`."""
     against: tuple[tuple[str, Any], ...] = ()
     """Compiler options of a second run, whose results are compared with those of the first; empty: no second run."""
 

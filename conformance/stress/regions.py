@@ -165,7 +165,7 @@ class State:
             self.readers[place] = MANY
 
     def _are_own(self, places: list[int], program: int) -> bool:
-        """Whether elements are different ones, which no other program has loaded or stored."""
+        """Whether all places differ, and no other program has loaded or stored one of them."""
         if len({*places}) < len(places):
             return False
         before = {*map(self.writers.get, places), *map(self.readers.get, places)}
