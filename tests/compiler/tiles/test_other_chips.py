@@ -55,7 +55,15 @@ def doubled(X, OUT, s, n, M: tl.constexpr, N: tl.constexpr):
         tl.store(OUT + at, tl.load(X + at) * 2)
 
 
-KERNELS = (boxes, products, doubled)
+@triton.jit
+def rotated(X, OUT, size, start, n, M: tl.constexpr):
+    """Tile after tile, to places that wrap around."""
+    for number in range(n):
+        i = number * M + tl.arange(0, M)
+        tl.store(OUT + (i + start) % size, tl.load(X + i) * 2)
+
+
+KERNELS = (boxes, products, doubled, rotated)
 
 
 @pytest.fixture(scope="module", params=CHANGES)
@@ -119,6 +127,18 @@ def test_tiles_are_stored_beside_the_next_one(device: VirtualChip) -> None:
     assert all("copies" in line for line in buffers)
     doubled[(1,)](given, given, 80, 4, 16, 64)
     np.testing.assert_array_equal(given.numpy()[:, :64], out[:, :64])
+
+
+@pytest.mark.parametrize(("size", "start"), [(64, 0), (64, 60), (80, 70)])
+def test_parts_of_a_tile_are_stored_beside_the_next_one(device: VirtualChip, size: int, start: int) -> None:
+    x, out = np.arange(64, dtype=np.float32), np.full(size, -1, np.float32)
+    stored = put(device, out)
+    compiled = rotated[(1,)](put(device, x), stored, size, start, 4, 16)
+    out[(np.arange(64) + start) % size] = 2 * x
+    np.testing.assert_array_equal(stored.numpy(), out)
+    buffers = [line for line in compiled.asm["placed"].splitlines() if "npu_buffer" in line]
+    assert len(buffers) == 2
+    assert all("copies" in line for line in buffers)
 
 
 def test_a_share_of_the_language(path: str) -> None:
