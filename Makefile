@@ -143,7 +143,8 @@ lint: $(VENV)/.test-tools ## ruff, clang-format and mypy, changing nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
-	$(BIN)/python -m mypy -p triton_porting_kit -p triton_porting_kit_pytest -p benchmarks
+	$(if $(TORCH),$(BIN)/python -m mypy -p triton_porting_kit -p triton_porting_kit_pytest -p benchmarks,\
+	  @echo "mypy needs the types of torch: not run with TORCH=")
 
 format: $(VENV)/.test-tools $(VENV)/.installed ## format Python and C++ in place
 	$(BIN)/ruff check --fix .
