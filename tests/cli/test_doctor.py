@@ -16,11 +16,21 @@ from triton_porting_kit.cli import checks
 from triton_porting_kit.toolchain import compat
 
 
-def doctor(**environment: str) -> tuple[int, dict[str, dict[str, Any]]]:
-    """Exit status and findings by name, of a process of its own. With a backend chosen, Triton's do not import torch."""
+def break_package(folder: Path, name: str, body: str) -> None:
+    """Put a package first that cannot be imported."""
+    (folder / name).mkdir()
+    (folder / name / "__init__.py").write_text(body)
+
+
+def doctor(folder: Path, **environment: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    """Exit status and findings by name, of a process of its own.
+
+    Packages in `folder` come first. torch cannot be imported: that takes most of the time, and doctor does without.
+    """
+    break_package(folder, "torch", "raise ModuleNotFoundError('not here')")
     done = subprocess.run(
         [sys.executable, "-m", "triton_porting_kit.cli", "doctor", "--json"],
-        env={**os.environ, "TRITON_DEFAULT_BACKEND": "cpu", **environment},
+        env={**os.environ, "TRITON_DEFAULT_BACKEND": "cpu", "PYTHONPATH": str(folder), **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -62,9 +72,8 @@ def test_everything_is_there(tpk: Tpk) -> None:
 def test_library_missing_or_broken(
     tmp_path: Path, package: str, finding: str, remedy: str, body: str
 ) -> None:
-    (tmp_path / package).mkdir()
-    (tmp_path / package / "__init__.py").write_text(body)
-    status, findings = doctor(PYTHONPATH=str(tmp_path))
+    break_package(tmp_path, package, body)
+    status, findings = doctor(tmp_path)
     assert status == 1
     assert findings[finding]["status"] == "problem"
     assert remedy in findings[finding]["remedy"]
@@ -72,36 +81,38 @@ def test_library_missing_or_broken(
     assert findings["kernel"]["status"] == "problem"
 
 
-def test_why_a_backend_is_active() -> None:
-    status, findings = doctor(TRITON_DEFAULT_BACKEND="cpu")
+def test_why_a_backend_is_active(tmp_path: Path) -> None:
+    status, findings = doctor(tmp_path, TRITON_DEFAULT_BACKEND="cpu")
     assert status == 0
     assert findings["active backend"]["detail"] == "cpu, set by TRITON_DEFAULT_BACKEND"
 
 
 @pytest.mark.parametrize("name", ["nvidia", "npu"])
-def test_backend_that_cannot_be_used(name: str) -> None:
-    status, findings = doctor(TRITON_DEFAULT_BACKEND=name)
+def test_backend_that_cannot_be_used(name: str, tmp_path: Path) -> None:
+    status, findings = doctor(tmp_path, TRITON_DEFAULT_BACKEND=name)
     assert status == 1
     assert name in findings["active backend"]["detail"]
     assert "TRITON_DEFAULT_BACKEND" in findings["active backend"]["remedy"]
 
 
 def test_cache_that_others_can_write(tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
-    status, findings = doctor(TRITON_CACHE_DIR=str(tmp_path))
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    status, findings = doctor(tmp_path, TRITON_CACHE_DIR=str(cache))
     assert status == 1
     assert "chmod" in findings["compile cache"]["remedy"]
 
 
-def test_thread_count_that_is_none() -> None:
-    status, findings = doctor(TPK_NUM_THREADS="many")
+def test_thread_count_that_is_none(tmp_path: Path) -> None:
+    status, findings = doctor(tmp_path, TPK_NUM_THREADS="many")
     assert status == 1
     assert findings["threads"]["detail"] == "TPK_NUM_THREADS is 'many'"
     assert "many" in findings["kernel"]["detail"]
 
 
-def test_no_compiler_is_only_a_note() -> None:
-    status, findings = doctor(CXX="/nowhere/c++")
+def test_no_compiler_is_only_a_note(tmp_path: Path) -> None:
+    status, findings = doctor(tmp_path, CXX="/nowhere/c++")
     assert (status, findings["C++ compiler"]["status"]) == (0, "note")
 
 

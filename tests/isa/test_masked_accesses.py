@@ -18,7 +18,7 @@ from triton_porting_kit.compiler import ISA_LEVELS
 
 @pytest.mark.parametrize("level", ISA_LEVELS)
 def test_a_share_of_all_accesses(level: str, tmp_path: Path) -> None:
-    trial("masked_accesses", level, 0, 400, tmp_path)
+    trial("masked_accesses", level, 0, 800, tmp_path)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-PARTS = 48
+PARTS = 96
 """Of the language checks; one of them is the sample."""
 
 
@@ -30,14 +30,14 @@ SAMPLES = [pytest.param(part, marks=[pytest.mark.slow] if part else []) for part
 
 @pytest.mark.parametrize("part", SAMPLES)
 def test_placed_kernels_agree_in_the_interpreter(part: int) -> None:
-    assert agreeing("interpret_tiles.py", "n1", part) > 100
+    assert agreeing("interpret_tiles.py", "n1", part) > 50
 
 
 @pytest.mark.parametrize("part", SAMPLES)
 def test_kernels_agree_on_the_chip(part: int) -> None:
-    assert agreeing("chip_suite.py", "n1", part) > 100
+    assert agreeing("chip_suite.py", "n1", part) > 50
 
 
 @pytest.mark.parametrize("part", SAMPLES)
 def test_kernels_agree_in_small_pieces(part: int) -> None:
-    assert agreeing("split_suite.py", "single", part) > 100
+    assert agreeing("split_suite.py", "single", part) > 50

@@ -54,7 +54,7 @@ def test_what_fails_is_recorded(tmp_path: Path) -> None:
     ]
     assert wrong[1]["replay"].endswith("/0002-one_store")
     (item,) = found["runtime/fake/never_comes_back"]
-    assert item["timeout"] == 16  # run again alone, with twice its limit
+    assert item["timeout"] == 8  # run again alone, with twice its limit
     assert item["replay"].endswith("/0002-endless")
     assert json.loads((Path(item["replay"].split()[-1]) / "manifest.json").read_text())["state"] == "launched"
 

@@ -218,7 +218,7 @@ def _alone() -> Iterator[Check]:
         code = getattr(body, "__code__", None)
         if code is None or code.co_varnames[: code.co_argcount] != ("context",):
             continue
-        seconds = 2.0 if "hang" in body.__name__ else 8.0 if body is never_comes_back else 30.0
+        seconds = 1.0 if "hang" in body.__name__ else 4.0 if body is never_comes_back else 30.0
         yield Check(f"runtime/fake/{body.__name__}", f"It {body.__name__}.", body, seconds=seconds)
 
 

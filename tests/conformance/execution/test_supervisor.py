@@ -62,10 +62,10 @@ def test_a_death_is_a_crash(records: dict[str, Record], name: str, key: str, val
 @pytest.mark.parametrize("name", ["hangs", "hangs_with_the_interpreter", "prints_and_hangs"])
 def test_a_hang_is_a_timeout(records: dict[str, Record], name: str) -> None:
     assert records[name].status is Status.TIMEOUT
-    assert process(records[name])["timeout"] == 4
-    assert process(records[name])["message"] == "no result after 2 s, nor after 4 s when it ran alone"
+    assert process(records[name])["timeout"] == 2
+    assert process(records[name])["message"] == "no result after 1 s, nor after 2 s when it ran alone"
     assert name in process(records[name])["traceback"]
-    assert 4 <= records[name].seconds < 8, "of the second run"
+    assert 2 <= records[name].seconds < 6, "of the second run"
 
 
 def test_launch_code_is_kept_where_checks_use_other_caches(records: dict[str, Record]) -> None:
@@ -78,7 +78,7 @@ def test_one_that_is_too_slow_beside_others_is_judged_by_what_it_does_alone(
     assert records["hangs_the_first_time"].status is Status.PASS
     (note,) = (n for n in settings.incidents() if n["what"] == OUT_OF_TIME)
     assert note["checks"] == ["runtime/fake/hangs_the_first_time"]
-    assert note["timeout"] == 2
+    assert note["timeout"] == 1
     assert "hangs_the_first_time" in note["traceback"]
 
 
@@ -89,7 +89,7 @@ def test_where_everything_hangs_it_is_not_all_tried_again(
     (hangs,) = (c for c in fake_catalogue.CHECKS["runtime"] if c.name.endswith("/hangs"))
     with Supervisor(settings) as supervisor:
         (record,) = supervisor.run([hangs])
-    assert process(record)["message"] == "no result after 2 s"
+    assert process(record)["message"] == "no result after 1 s"
 
 
 @pytest.mark.parametrize(

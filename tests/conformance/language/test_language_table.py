@@ -1,15 +1,13 @@
 """Every case of the table of operations on the CPU backend, and what the front end refuses.
 
-Cases of one operation on one type are compiled together (and each by itself should that fail), but reported one by
-one. `sample` marks a part of the table that shows every section. Each operation is tried on every second type, and on
+A test is a batch: the cases of one operation on one type, which are compiled together (and each by itself should that
+fail). `sample` marks a part of the table that shows every section. Each operation is tried on every third type, and on
 the others under `make test-all`.
 """
 
 from __future__ import annotations
 
-import functools
 import zlib
-from collections.abc import Iterable
 
 import pytest
 import triton
@@ -21,54 +19,51 @@ from triton_porting_kit.toolchain import compat
 
 pytestmark = pytest.mark.table
 
-CASES = list(language.cases(compat.release()))
 BATCHES: dict[str, list[Case]] = {}
-for _case in CASES:
+for _case in language.cases(compat.release()):
     BATCHES.setdefault(_case.batch, []).append(_case)
 
 SAMPLE = 8
 """One batch of so many is in the sample."""
+KEPT = 3
+"""Of each operation, one batch of so many is tried always."""
 
 
-def in_sample(case: Case) -> bool:
-    return zlib.crc32(case.batch.encode()) % SAMPLE == 0
+def in_sample(batch: str) -> bool:
+    return zlib.crc32(batch.encode()) % SAMPLE == 0
 
 
-@functools.cache
 def left_for_later() -> set[str]:
-    """Every second batch of an operation, from the second on or from the first; one that is alone is not."""
+    """The other batches. Which ones these are changes from operation to operation, so that each type is tried."""
     by_operation: dict[str, list[str]] = {}
     for batch, cases in BATCHES.items():
         by_operation.setdefault(cases[0].op.name, []).append(batch)
     found: set[str] = set()
     for number, batches in enumerate(by_operation.values()):
-        found.update(batches[(number + 1) % 2 :: 2] if len(batches) > 1 else ())
+        found |= set(batches) - set(batches[number % min(KEPT, len(batches)) :: KEPT])
     return found
 
 
-def parameters(cases: Iterable[Case]) -> list[object]:
-    """The cases, of which a batch stays in one process."""
+def parameters() -> list[object]:
+    later = left_for_later()
     found = []
-    for case in cases:
-        marks = [pytest.mark.xdist_group(case.batch)]
-        if in_sample(case):
+    for batch in BATCHES:
+        marks = []
+        if in_sample(batch):
             marks.append(pytest.mark.sample)
-        elif case.batch in left_for_later():
+        elif batch in later:
             marks.append(pytest.mark.slow)
-        found.append(pytest.param(case, id=case.id, marks=marks))
+        found.append(pytest.param(batch, id=batch, marks=marks))
     return found
 
 
-@functools.cache
-def outcomes(batch: str) -> dict[str, Exception | None]:
-    return running.run(BATCHES[batch], memory())
-
-
-@pytest.mark.parametrize("case", parameters(CASES))
-def test_operation(case: Case) -> None:
-    error = outcomes(case.batch)[case.id]
-    if error is not None:
-        raise error
+@pytest.mark.parametrize("batch", parameters())
+def test_operations(batch: str) -> None:
+    outcomes = running.run(BATCHES[batch], memory())
+    assert len(outcomes) == len(BATCHES[batch])
+    if failed := [error for error in outcomes.values() if error is not None]:
+        names = ", ".join(name for name, error in outcomes.items() if error is not None)
+        raise ExceptionGroup(names, failed)
 
 
 if compat.release() == compat.TRIED[-1]:  # older front ends refuse less, and other things

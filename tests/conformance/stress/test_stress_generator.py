@@ -37,7 +37,7 @@ from triton_porting_kit.conformance.types import KINDS
 
 pytestmark = pytest.mark.xdist_group("stress-generator")  # the programs are shared
 
-PROGRAMS = {0: 500, ADDRESSES: 1000, PRODUCTS: 300, ROWS: 300}
+PROGRAMS = {0: 400, ADDRESSES: 800, PRODUCTS: 300, ROWS: 150}
 """Seeds from where on, and how many."""
 DIGESTS = {
     0: "400cd8668496345b", ADDRESSES: "e45fa3d84233fceb", PRODUCTS: "ad455664a9677bad", ROWS: "3b1ac0db89df7c27",

@@ -39,7 +39,7 @@ def failures(worker: Isolated, seeds: range, configuration: Configuration = DEFA
 @pytest.mark.parametrize(
     "first",
     [
-        begin + k if k < 60 else pytest.param(begin + k, marks=pytest.mark.slow)
+        begin + k if k < 30 else pytest.param(begin + k, marks=pytest.mark.slow)
         for begin in FAMILIES.values()
         for k in (0, 30, 60)
     ],
@@ -51,7 +51,7 @@ def test_programs_pass_on_the_cpu(first: int, worker: Isolated) -> None:
 @pytest.mark.parametrize("way", configurations("cpu", "each", "1"), ids=str)
 @pytest.mark.parametrize("begin", [ADDRESSES, PRODUCTS, ROWS])
 def test_programs_pass_on_every_instruction_set(begin: int, way: Configuration, worker: Isolated) -> None:
-    assert failures(worker, range(begin + 100, begin + 120), way) == {}
+    assert failures(worker, range(begin + 100, begin + 110), way) == {}
 
 
 @pytest.mark.slow  # many times as many
@@ -91,7 +91,7 @@ def test_the_catalogue_has_as_many_as_it_is_asked_for() -> None:
     ]
 
 
-@pytest.mark.parametrize("count", [50, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.slow)])
 def test_the_interpreter_agrees(count: int) -> None:
     """Without counters that are used (it makes Python's integers of them) and bfloat16 (which it rounds to zero)."""
     script = Path(__file__).parent / "interpret_programs.py"

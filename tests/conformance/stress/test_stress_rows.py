@@ -28,7 +28,7 @@ WANTED = {
 
 @pytest.fixture(scope="module")
 def some() -> list[Program]:
-    return [made(ROWS + number) for number in range(300)]
+    return [made(ROWS + number) for number in range(150)]
 
 
 def test_every_construct_occurs(some: list[Program]) -> None:
