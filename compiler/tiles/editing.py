@@ -17,7 +17,7 @@ from triton_porting_kit.toolchain.mlir import ir
 
 from .memories import vector_memory
 
-SLT, SLE, SGE, EQ, NE = 2, 3, 5, 0, 1
+SLT, SLE, SGT, SGE, EQ, NE = 2, 3, 4, 5, 0, 1
 """Predicates of ``arith.cmpi``."""
 
 

@@ -11,7 +11,7 @@ from triton_porting_kit.compiler.dialect.schema import Trait
 from triton_porting_kit.toolchain.mlir import ir
 
 from .dimensions import EFFECTS, PRODUCTS, Parts, parts_of, traits_of
-from .editing import bytes_of, element_of, nested, shape_of
+from .editing import bytes_of, nested, shape_of
 
 PIECES = "tpk.pieces"
 """The attribute of the loops over pieces."""
@@ -240,7 +240,7 @@ def base_of(access: Any) -> Any:
     return Gather(access).base if Gather.isa(access) else view_of(access).base
 
 
-# --- whether the stores may wait for the last one, and what must be true of arrays ----------------------
+# --- whether the stores may wait for the last one --------------------------------------------------------
 
 
 def movable(group: Group) -> bool:
@@ -299,43 +299,3 @@ def _with_nested(operation: Any) -> Iterator[Any]:
     for region in operation.regions:
         for block in region.blocks:
             yield from nested(block)
-
-
-def checks(group: Group) -> list[tuple[Any, Any]] | None:
-    """The pairs of accesses that may only be to different arrays, or to the same positions; None if a pair is to the
-    same array and not known to have the same positions.
-    """
-    found = []
-    stores = list(group.stores)
-    for number, store in enumerate(stores):
-        for other in (*group.loads, *stores[:number]):
-            bases = (Store(store).base, base_of(other))
-            if not all(isinstance(base.owner, ir.Block) and not _in_loop(base) for base in bases):
-                return None  # pointers that are computed, or read from memory
-            if bases[0] != bases[1]:
-                found.append((other, store))
-            elif not alike(group, other, store) or positions(other) != positions(store):
-                return None
-    return found
-
-
-def _in_loop(argument: Any) -> bool:
-    return bool(argument.owner.owner.operation.name != "func.func")
-
-
-def alike(group: Group, access: Any, store: Any) -> bool:
-    """Whether two accesses have the same positions if their offsets and strides are the same."""
-    if Gather.isa(access) or group.in_loop(access):
-        return False
-    if group.stores.get(access, group.along.get(access)) != group.stores[store]:
-        return False
-    views = (view_of(access), view_of(store))
-    if any(view.wrap_dims for view in views):
-        return False
-    tiles = tuple(view.tile for view in views)
-    return shape_of(tiles[0]) == shape_of(tiles[1]) and element_of(tiles[0]) == element_of(tiles[1])
-
-
-def positions(access: Any) -> list[Any]:
-    """What decides where the elements of an access lie."""
-    return [view_of(access).offset, *view_of(access).strides]

@@ -12,8 +12,16 @@ SCRATCH_ALIGNMENT = 64
 
 
 def vector_memory(chip: ChipDescription) -> Memory:
-    """The memory of vector code: the first one that the core accesses."""
-    return next(memory for memory in chip.local_memories if memory.core_access)
+    """The memory of vector code: of those that the core accesses and transfers connect with the global memory, the
+    largest.
+    """
+    outside = chip.global_memory.name
+
+    def fitness(memory: Memory) -> tuple[bool, int]:
+        connected = chip.routed(outside, memory.name) and chip.routed(memory.name, outside)
+        return bool(connected), memory.bytes
+
+    return max((memory for memory in chip.local_memories if memory.core_access), key=fitness)
 
 
 def caches_of_core(chip: ChipDescription) -> Caches:

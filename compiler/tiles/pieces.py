@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from triton_porting_kit.compiler.dialect.operations import Assert, Load, Range, Store
+from triton_porting_kit.compiler.dialect.operations import Load, Range, Store
 from triton_porting_kit.toolchain.mlir import ir
 
-from .editing import EQ, NE, Editor, nested, shape_of
-from .groups import PIECES, Group, alike, base_of, checks, positions, yielded
+from .editing import Editor, nested, shape_of
+from .groups import PIECES, Group, yielded
+from .overlaps import check
 from .programs import UNORDERED
-
-OVERLAPPING = (
-    "arrays overlap, of which a part is stored before another part is loaded: the tiles are too large"
-)
-"""The message of the check at run time."""
 
 
 class Splitter:
@@ -36,7 +32,7 @@ class Splitter:
         editor, group = self._editor, self._group
         last = list(group.stores)[-1]
         editor.before(last)
-        self._check()
+        check(editor, group)
         bounds = [editor.constant(0), editor.constant(group.size), editor.constant(group.rows)]
         marks = {UNORDERED: ir.UnitAttr.get(), PIECES: ir.UnitAttr.get()}
         loop = editor.op("scf.for", bounds, [], marks, regions=1)
@@ -56,32 +52,6 @@ class Splitter:
             store.erase()
         _erase_unused(replaced)
         return block
-
-    # --- the check of arrays ---------------------------------------------------------------------------
-
-    def _check(self) -> None:
-        """The kernel fails if arrays are the same, and positions are not."""
-        editor = self._editor
-        conditions = []
-        for access, store in checks(self._group) or []:
-            first, second = (
-                editor.value("llvm.ptrtoint", [base_of(op)], editor.types.i64) for op in (access, store)
-            )
-            differ = self._either(
-                editor.compare(NE, first, second), editor.compare(EQ, first, editor.constant(0))
-            )  # arrays without elements may have the same address
-            if alike(self._group, access, store):
-                pairs = zip(positions(access), positions(store), strict=True)
-                same = editor.both([editor.compare(EQ, a, b) for a, b in pairs if a != b])
-                differ = None if same is None else self._either(differ, same)
-            if differ is not None:
-                conditions.append(differ)
-        if conditions:
-            message = {"message": ir.StringAttr.get(OVERLAPPING)}
-            editor.create(Assert, [], message, condition=editor.both(conditions))
-
-    def _either(self, first: Any, second: Any) -> Any:
-        return self._editor.value("arith.ori", [first, second], self._editor.types.i1)
 
     # --- the pieces --------------------------------------------------------------------------------------
 

@@ -20,7 +20,8 @@ from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.toolchain.mlir import ir
 
 from .editing import Editor, bytes_of, functions, nested, shape_of
-from .groups import Group, checks, movable
+from .groups import Group, movable
+from .overlaps import pairs
 from .pieces import Splitter
 
 
@@ -62,7 +63,7 @@ def _group(block: Any, limit: int) -> Group | None:
             if not group.add_store(store, d) or group.largest() <= limit:
                 continue
             _add_others(group, stores)
-            if group.choose_rows(limit) and movable(group) and checks(group) is not None:
+            if group.choose_rows(limit) and movable(group) and pairs(group) is not None:
                 return group
     return None
 

@@ -208,6 +208,23 @@ def large_shifted_to(x, out, stride, B: tl.constexpr):
 
 
 @triton.jit
+def large_taken(x, out, stride, n, B: tl.constexpr):
+    """What was there, and 1 in its place."""
+    i, j = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    at = x + i * stride + j
+    value = tl.load(at, mask=j < n)
+    tl.store(at, tl.full((B, B), 1.0, tl.float32), mask=j < n)
+    tl.store(out + i * B + j, value, mask=j < n)
+
+
+@triton.jit
+def large_read_back(x, again, out, B: tl.constexpr):
+    at = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    tl.store(x + at, tl.full((B, B), 1.0, tl.float32))
+    tl.store(out + at, tl.load(again + at) * 2)
+
+
+@triton.jit
 def large_column_sums(x, out, B: tl.constexpr):
     at = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
     tl.store(out + tl.arange(0, B), tl.sum(tl.load(x + at), 0))

@@ -11,6 +11,7 @@ import triton.language as tl
 from ttir_source import ttir_text
 
 from triton_porting_kit import chips
+from triton_porting_kit.chips.description import Route
 from triton_porting_kit.compiler import CpuTarget, npu_pipeline
 from triton_porting_kit.compiler.caches import Caches
 from triton_porting_kit.compiler.tiles.memories import caches_of_core, vector_memory
@@ -57,3 +58,25 @@ def test_vector_code_fits(chip: str, name: str, caches: str) -> None:
 def test_the_caches_of_a_core_are_its_memory(chip: str) -> None:
     description = chips.load(chip)
     assert caches_of_core(description).l2 == description.local_bytes(vector_memory(description))
+
+
+@pytest.mark.parametrize(
+    ("routes", "expected"),
+    [
+        (["global -> scratchpad", "scratchpad -> global"], "scratchpad"),
+        (["global -> scratchpad", "global -> sums", "sums -> global"], "sums"),
+        (["global -> scratchpad", "scratchpad -> global", "global -> sums", "sums -> global"], "scratchpad"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_vector_code_works_in_the_largest_memory_that_is_connected(
+    routes: list[str], expected: str, first: bool
+) -> None:
+    """Wherever it stands in the description."""
+    chip = chips.load("single")
+    scratchpad = chip.memory("scratchpad")
+    sums = replace(scratchpad, name="sums", bytes=4096)
+    engine = replace(chip.engines[0], routes=tuple(Route(*route.split(" -> ")) for route in routes))
+    local = (sums, scratchpad) if first else (scratchpad, sums)
+    changed = replace(chip, memories=(chip.global_memory, *local), engines=(engine,))
+    assert vector_memory(changed).name == expected

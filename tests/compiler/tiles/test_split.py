@@ -16,9 +16,11 @@ from chip_kernels import (
     large_doubled,
     large_doubled_in_place,
     large_masked,
+    large_read_back,
     large_shifted,
     large_shifted_to,
     large_softmax,
+    large_taken,
 )
 from triton.runtime.errors import OutOfResources
 
@@ -30,8 +32,8 @@ B = 512
 
 
 KERNELS = (
-    add, large_chain, large_column_sums, large_doubled, large_doubled_in_place, large_masked, large_shifted,
-    large_shifted_to, large_softmax,
+    add, large_chain, large_column_sums, large_doubled, large_doubled_in_place, large_masked, large_read_back,
+    large_shifted, large_shifted_to, large_softmax, large_taken,
 )  # fmt: skip
 
 
@@ -127,6 +129,38 @@ def test_arrays_that_turn_out_to_be_the_same_are_an_error(device: VirtualChip) -
     large_shifted_to[(1,)](x, out, B, B=B)
     np.testing.assert_array_equal(out.numpy()[1:], numbers(B + 1, B)[:-1])
     large_shifted_to[(1,)](x, x, B, B=B)
+    with pytest.raises(LaunchError, match="arrays overlap"):
+        device.synchronize()
+
+
+@pytest.mark.parametrize(("stride", "n"), [(B, B), (B + 3, B), (300, 300), (-B, B), (600, 7)])
+def test_pieces_have_places_of_their_own(device: VirtualChip, stride: int, n: int) -> None:
+    """Rows that lie behind each other, if only because the columns are fewer than those of the tile."""
+    first = max(0, -stride) * (B - 1)
+    before = numbers(abs(stride) * (B - 1) + n)
+    x, out = put(device, before), put(device, np.zeros((B, B), np.float32))
+    large_taken[(1,)](x[first:] if first else x, out, stride, n, B=B)
+    rows = first + stride * np.arange(B)[:, None] + np.arange(n)
+    np.testing.assert_array_equal(out.numpy()[:, :n], before[rows])
+    before[rows] = 1
+    np.testing.assert_array_equal(x.numpy(), before)
+
+
+@pytest.mark.parametrize(("stride", "n"), [(0, B), (1, B), (299, 300), (-5, 7)])
+def test_places_of_several_pieces_are_an_error(device: VirtualChip, stride: int, n: int) -> None:
+    x, out = put(device, numbers(B, B)), put(device, np.zeros((B, B), np.float32))
+    large_taken[(1,)](x, out, stride, n, B=B)
+    with pytest.raises(LaunchError, match="arrays overlap"):
+        device.synchronize()
+
+
+def test_what_is_loaded_behind_a_store_is_not_of_its_array(device: VirtualChip) -> None:
+    before = numbers(B, B)
+    x, again, out = put(device, before), put(device, before), put(device, before)
+    large_read_back[(1,)](x, again, out, B=B)
+    np.testing.assert_array_equal(x.numpy(), 1)
+    np.testing.assert_array_equal(out.numpy(), before * 2)
+    large_read_back[(1,)](x, x, out, B=B)
     with pytest.raises(LaunchError, match="arrays overlap"):
         device.synchronize()
 
