@@ -54,7 +54,7 @@ def conform(standin: Standin, folder: Path, selected: str, shard: str = "1/1") -
 
 
 @pytest.mark.parametrize(
-    "shard", ["1/3", *(pytest.param(f"{part}/3", marks=pytest.mark.slow) for part in (2, 3))]
+    "shard", ["1/6", *(pytest.param(f"{part}/6", marks=pytest.mark.slow) for part in range(2, 7))]
 )
 def test_the_runtime_level(standin: Standin, tmp_path: Path, shard: str) -> None:
     conform(standin, tmp_path, RUNTIME, shard)
