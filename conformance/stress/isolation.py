@@ -45,7 +45,7 @@ class Isolated:
         self._errors: Any = None
         self._runs = 0
         self.memory = ""
-        """How the backend's memory is accessed: ``kit`` or ``torch:DEVICE``. Set by `start`."""
+        """How the backend's memory is accessed, as `script_of` takes it. Set by `start`."""
         self.forks = False
         """Whether each program runs in a process of its own. Set by `start`."""
 

@@ -14,6 +14,8 @@ from triton_porting_kit.conformance.stress.operations.base import Parameter
 from triton_porting_kit.conformance.stress.oracle import Output
 from triton_porting_kit.conformance.types import KINDS, Array, Kind, to_bits
 
+HOST = "host"
+"""Memory of a device that runs kernels in this process."""
 _LISTED = 64
 """The largest number of elements of an array that is written as a list; larger ones are compressed."""
 
@@ -152,7 +154,10 @@ sys.exit(1 if wrong else 0)
 def script_of(
     launch: Launch, backend: str, memory: str, title: str, configuration: Configuration = DEFAULT
 ) -> str:
-    """Generate the script. `memory`: ``kit``, or ``torch:`` and a device string. `title`: describes the failure."""
+    """Generate the script. `title`: describes the failure. `memory`: ``host`` where kernels read all memory of the
+    process, which arrays next to inaccessible pages need; ``kit`` for any other device of the kit; ``torch:`` and a
+    device string.
+    """
     torch = memory.startswith("torch:")
     head = _HEAD.format(
         title=title.replace("\\", "/").replace('"""', "'''"),
@@ -183,7 +188,7 @@ def script_of(
         options="".join(f", {key}={value!r}" for key, value in configuration.options),
         rows="\n".join(rows),
     )
-    return head + (_GUARDED if launch.place == "zones" or torch else _paged(launch.place)) + check
+    return head + (_paged(launch.place) if launch.place != "zones" and memory == HOST else _GUARDED) + check
 
 
 def _paged(place: str) -> str:

@@ -33,6 +33,7 @@ from triton_porting_kit.conformance.stress.generator import generate
 from triton_porting_kit.conformance.stress.launching import Launch, run
 from triton_porting_kit.conformance.stress.outcome import Outcome
 from triton_porting_kit.conformance.stress.pages import in_process
+from triton_porting_kit.conformance.stress.script import HOST
 
 WARMED_BY = 3
 """The number of passed programs that the worker then runs itself: later forks find what these load already loaded."""
@@ -120,7 +121,8 @@ def main(backend: str, cache: str, profile: str = "") -> None:
     os.dup2(2, 1)
     session = open_session(backend, load(Path(profile)) if profile else Profile())
     worker = Worker(session.memory, Path(cache))
-    hello = {"memory": session.memory.describe()["memory"], "forks": worker.forks}
+    memory = HOST if worker.forks else session.memory.describe()["memory"]
+    hello = {"memory": memory, "forks": worker.forks}
     answers.write(json.dumps(hello) + "\n")
     while True:
         try:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from triton_porting_kit.conformance.stress import outcome
-from triton_porting_kit.conformance.stress.generator import generate
+from triton_porting_kit.conformance.stress.generator import ADDRESSES, generate
 from triton_porting_kit.conformance.stress.isolation import Isolated, WorkerFailed
 from triton_porting_kit.conformance.stress.launching import Launch
 from triton_porting_kit.conformance.stress.outcome import Outcome
@@ -107,6 +107,17 @@ def test_scripts_reproduce_the_failure(shrunk: Shrunk, memory: str, tmp_path: Pa
 def test_scripts_of_whole_programs_pass(seed: int, tmp_path: Path) -> None:
     path = tmp_path / "passes.py"
     path.write_text(script_of(Launch.of(generate(seed)), "cpu", "kit", 'quotes """ and \\ backslashes'))
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+@pytest.mark.parametrize("memory", ["host", "kit"])
+def test_arrays_next_to_pages_are_for_host_memory(memory: str, tmp_path: Path) -> None:
+    """A chip with memory of its own refuses pointers to the host's."""
+    launch = next(launch for k in range(99) if (launch := Launch.of(generate(ADDRESSES + k))).place == "end")
+    path = tmp_path / "passes.py"
+    path.write_text(text := script_of(launch, "cpu", memory, "passes"))
+    assert ("mprotect" in text) == (memory == "host")
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
