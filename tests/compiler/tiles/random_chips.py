@@ -1,7 +1,8 @@
 """Descriptions of chips drawn at random: what memories there are, which ways lead between them, and what the units take.
 
 The global memory and the vector unit's are always connected. The rest may be missing: a compiler takes another way, or
-computes with the vector unit.
+computes with the vector unit. ``python random_chips.py FOLDER NAME FIRST COUNT`` writes the chips of so many seeds, all by
+one name, for a backend of that name and `tpk fuzz`.
 """
 
 from __future__ import annotations
@@ -35,8 +36,7 @@ def drawn(seed: int, name: str) -> str:
     operands = draw.choice(OPERANDS) if draw.random() < 0.9 else ()
     sums = draw.choice(("sums", "sums", "vector")) if operands else ""
     local = sorted({"vector", *operands, sums, *(["shared"] if draw.random() < 0.5 else [])} - {""})
-    between = draw.choice(("cluster", "core"))
-    """Where the shared memory is."""
+    of_cluster = draw.choice((True, False))  # the memory named shared
     lines = [
         f'name = "{name}"',
         f'title = "drawn with seed {seed}"',
@@ -55,7 +55,7 @@ def drawn(seed: int, name: str) -> str:
             size = draw.choice((128, 256, 512, 1024)) << 10
         elif memory == "shared":
             size = draw.choice((128, 512, 1024)) << 10
-        shared = memory == "shared" and between == "cluster"
+        shared = memory == "shared" and of_cluster
         access = memory == "vector" or (memory in ("sums", "shared") and not shared and draw.random() < 0.5)
         scope = "cluster" if shared else "core"
         lines += _memory(draw, memory, scope, size * cores if shared else size, core_access=access)
