@@ -85,7 +85,7 @@ OPENCL_KERNELS := kernels/softmax/fp16-7x33 or kernels/online-softmax/fp16-1x1 o
 
 test-opencl: $(VENV)/.test-tools $(VENV)/.installed ## a sample of the conformance suite on OpenCL, whose driver has to be installed
 	rm -rf build/opencl/report*
-	$(OPENCL) --level registration --level runtime --shard 1/3 --report build/opencl/report
+	$(OPENCL) --level registration --level runtime --shard 1/6 --report build/opencl/report
 	$(OPENCL) --level language --shard 1/160 --report build/opencl/report-language
 	$(OPENCL) --level kernels --shard 2/140 --report build/opencl/report-kernels
 	TPK_OPENCL_WORK_ITEMS=8 $(OPENCL) --select "$(OPENCL_KERNELS)" --report build/opencl/report-8

@@ -28,7 +28,7 @@ def counts(folder: Path, *selection: str) -> dict[str, int]:
 
 
 def test_sample(tmp_path: Path) -> None:
-    found = counts(tmp_path, "--level", "language", "--shard", "1/60")
+    found = counts(tmp_path, "--level", "language", "--shard", "1/100")
     assert found["pass"] > 100
     assert found.keys() <= {"pass", "not_applicable"}, found
 
