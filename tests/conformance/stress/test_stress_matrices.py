@@ -38,12 +38,12 @@ WANTED = {
 
 @pytest.fixture(scope="module")
 def some() -> list[Program]:
-    return [made(PRODUCTS + number) for number in range(150)]
+    return [made(PRODUCTS + number) for number in range(300)]
 
 
 def test_every_construct_occurs(some: list[Program]) -> None:
     found = Counter(name for program in some for name in constructs_of(program.seed))
-    assert {name for name in WANTED if not found[name]} == set()
+    assert {name: found[name] for name in WANTED if found[name] < 3} == {}
 
 
 def test_every_program_multiplies_in_a_loop_and_stores(some: list[Program]) -> None:

@@ -28,12 +28,12 @@ WANTED = {
 
 @pytest.fixture(scope="module")
 def some() -> list[Program]:
-    return [made(ROWS + number) for number in range(100)]
+    return [made(ROWS + number) for number in range(150)]
 
 
 def test_every_construct_occurs(some: list[Program]) -> None:
     found = Counter(name for program in some for name in constructs_of(program.seed))
-    assert {name for name in WANTED if not found[name]} == set()
+    assert {name: found[name] for name in WANTED if found[name] < 3} == {}
 
 
 def test_every_program_stores(some: list[Program]) -> None:

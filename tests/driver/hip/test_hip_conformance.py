@@ -49,12 +49,12 @@ def conform(standin: Standin, folder: Path, selected: str, shard: str = "1/1") -
     report = json.loads((folder / "report" / "report.json").read_text())
     verdicts = {check["name"]: check["status"] for check in report["checks"]}
     assert {name: verdict for name, verdict in verdicts.items() if verdict != "pass"} == {}, done.stdout
-    assert len(verdicts) > 30
+    assert len(verdicts) > 100
     assert not log.exists(), log.read_text()
 
 
 @pytest.mark.parametrize(
-    "shard", ["1/6", *(pytest.param(f"{part}/6", marks=pytest.mark.slow) for part in range(2, 7))]
+    "shard", ["1/3", *(pytest.param(f"{part}/3", marks=pytest.mark.slow) for part in (2, 3))]
 )
 def test_the_runtime_level(standin: Standin, tmp_path: Path, shard: str) -> None:
     conform(standin, tmp_path, RUNTIME, shard)
