@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,11 @@ import pytest
 import triton  # noqa: F401  (Triton loads the kit's backends: it has to come before they are half imported)
 from hypothesis import HealthCheck, settings
 from installing import build_wheel, copy_sources
+
+# Launch code, and Triton's digest of itself, are made once for the processes of all tests; those of pytest-xdist inherit it.
+if "TPK_CACHE_DIR" not in os.environ:
+    _made = tempfile.TemporaryDirectory(prefix="tpk-tests-")
+    os.environ["TPK_CACHE_DIR"] = _made.name
 
 # What the importer makes is held against the declarations of its operations, as vendors' stages may rely on.
 os.environ.setdefault("TPK_VERIFY", "1")

@@ -33,7 +33,9 @@ def main() -> None:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
     from triton_porting_kit.conformance.judge import sandbox, worker
+    from triton_porting_kit.toolchain import compat
 
+    compat.make_triton_key()
     sandbox.protect_judge()
     end.sendall(b"ready\n")
     while True:

@@ -58,7 +58,9 @@ class Nursery:
             "HOME": str(self._scratch),
         }
         environment |= {"MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
-        modules = ["numpy", "triton_porting_kit.driver", "triton.language", *(["torch"] if torch else [])]
+        modules = ["numpy", "triton_porting_kit.driver", "triton.language"]
+        if torch:
+            modules += ["torch", "torch._dynamo"]  # the second takes a second, and the first call needs it
         self._process = subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.nursery", str(theirs.fileno()), ",".join(modules)],
             stdin=subprocess.DEVNULL,

@@ -28,6 +28,7 @@ class ByTriton:
 
 @pytest.fixture
 def by_triton(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ByTriton:
+    monkeypatch.delenv("TPK_CACHE_DIR", raising=False)
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     found = ByTriton()
     monkeypatch.setattr(cache, "triton_key", found)
@@ -53,6 +54,17 @@ def test_one_process_hashes_and_later_ones_read(
     assert [in_another_process(monkeypatch, by_triton) for _ in range(3)] == [KEY] * 3
     assert by_triton.calls == 1
     assert kept(tmp_path / "cache").stat().st_mode & 0o077 == 0
+
+
+def test_processes_with_caches_of_their_own_share_a_folder(
+    monkeypatch: pytest.MonkeyPatch, by_triton: ByTriton, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TPK_CACHE_DIR", str(tmp_path / "shared"))
+    for number in range(2):
+        monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / f"cache-{number}"))
+        assert in_another_process(monkeypatch, by_triton) == KEY
+    assert by_triton.calls == 1
+    assert kept(tmp_path / "shared").read_text() == KEY
 
 
 @pytest.mark.parametrize("content", [b"", b"3.0.0-of another release", b"\xff\xfe"])

@@ -44,7 +44,7 @@ from .kernels import (
 from .modules import Contents, contents, generic_text, is_module, read_ttir, run_passes
 from .overrides import MODULE_STAGES, OverrideReader, binary_stage_name, expect_override, inspect_stages
 from .releases import TRIED, Release, UntriedReleaseWarning, check_release, release
-from .triton_key import keep_triton_key
+from .triton_key import keep_triton_key, make_triton_key
 
 __all__ = [
     "MODULE_STAGES",
@@ -78,6 +78,7 @@ __all__ = [
     "keep_triton_key",
     "kernel_cache_folder",
     "loaded_function",
+    "make_triton_key",
     "may_compile_ahead",
     "negates_floats",
     "option_defaults",

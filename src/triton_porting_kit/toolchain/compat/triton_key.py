@@ -1,7 +1,8 @@
 """Triton's digest of its own files, kept beside the kernels that it is part of the key of.
 
 Every process hashes all of Triton before its first kernel, compiled or cached: half a gigabyte, which takes longer than
-everything else that a cached kernel needs. The digest is kept under the names, sizes and times of these files.
+everything else that a cached kernel needs. The digest is kept under the names, sizes and times of these files, in
+``$TPK_CACHE_DIR`` where that is set: programs with a compile cache of their own find it there, too.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ _HASHED = ("_C", "backends", "compiler", "language", "runtime")
 @functools.cache
 @internal
 def keep_triton_key() -> None:
-    """Let Triton read the digest from its cache folder, unless its files have changed since it was written."""
+    """Let Triton read the digest that was kept, unless its files have changed since then."""
     from triton.runtime import cache
 
     by_triton = cache.triton_key
 
     @functools.cache
     def triton_key() -> str:
-        path = cache_root() / f"{_PREFIX}{_fingerprint(Path(triton.__file__).parent)}"
+        folder = os.environ.get("TPK_CACHE_DIR") or cache_root()
+        path = Path(folder, f"{_PREFIX}{_fingerprint(Path(triton.__file__).parent)}")
         with contextlib.suppress(ValueError):
             kept = untrusted.read_text(path, untrusted.METADATA, ValueError)
             if kept.startswith(triton.__version__):
@@ -48,6 +50,14 @@ def keep_triton_key() -> None:
         return key
 
     cache.triton_key = triton_key
+
+
+@internal
+def make_triton_key() -> None:
+    """Let the processes that are forked from this one have the digest in memory."""
+    from triton.runtime import cache
+
+    cache.triton_key()
 
 
 def _fingerprint(package: Path) -> str:
