@@ -103,6 +103,7 @@ class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         compat.share_kernel_caches()
+        compat.watch_loaded_kernels()
         launches.check_launches()
         tuning.tune_quickly(_Active)
         self.utils = DriverUtils(self)

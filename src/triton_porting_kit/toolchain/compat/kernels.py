@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gc
+import functools
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,22 +44,34 @@ def watched_compilations() -> Iterator[list[tuple[str, bool]]]:
         knobs.compilation.listener = before
 
 
+_loaded: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Triton's compiled kernels that were loaded onto a device."""
+
+
+@functools.cache
 @internal
+def watch_loaded_kernels() -> None:
+    """Know each kernel that Triton loads from now on, for `forget_loaded_kernels`."""
+    from triton.compiler.compiler import CompiledKernel
+
+    by_triton = CompiledKernel._init_handles
+
+    def init_handles(self: Any) -> None:
+        if self.module is None:
+            _loaded.add(self)
+        by_triton(self)
+
+    CompiledKernel._init_handles = init_handles
+
+
 def forget_loaded_kernels() -> None:
-    """Let Triton load every compiled kernel of this process again when it is next launched.
+    """Let Triton load every compiled kernel that is watched again when it is next launched.
 
     For after a reset of the device: handles of modules and functions that Triton keeps are gone then.
     """
-    from triton.compiler.compiler import CompiledKernel
-
-    frozen = gc.get_freeze_count()
-    if frozen:  # `gc.get_objects` leaves out what a program has frozen
-        gc.unfreeze()
-    for kernel in [found for found in gc.get_objects() if type(found) is CompiledKernel]:
+    for kernel in list(_loaded):
         kernel.module = kernel.function = kernel._run = None
-    if frozen:
-        gc.collect()
-        gc.freeze()
+    _loaded.clear()
 
 
 @internal
