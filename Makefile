@@ -25,6 +25,9 @@ COUNT_ARGS ?=
 PYTORCH ?=
 UPSTREAM_ARGS ?=
 
+# Tests run programs that call make themselves.
+unexport MAKEFLAGS
+
 BIN := $(VENV)/bin
 DEMO := build/demo
 MODELS := build/models

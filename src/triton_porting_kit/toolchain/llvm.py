@@ -122,23 +122,30 @@ def parse(llvm_ir: str, triple: str) -> llvm.ModuleRef:
 def emit_object(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> bytes:
     """A relocatable object of `module`, which gets the machine's data layout."""
     module.data_layout = str(machine.target_data)
-    with _addresses_as_written:
+    with _without_passes:
         return bytes(machine.emit_object(module))
 
 
 def emit_assembly(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> str:
     """Assembly text of `module`."""
     module.data_layout = str(machine.target_data)
-    with _addresses_as_written:
+    with _without_passes:
         return str(machine.emit_assembly(module))
 
 
-class _AddressesAsWritten:
-    """While any thread is in this context, LLVM generates code without loop strength reduction.
+_LEFT_OUT = ("lsr", "constant-hoisting", "copyprop", "machine-cse")
+"""Passes of the code generator that take time and find nothing, because of how the lowering writes kernels.
 
-    That pass takes a quarter of the time of code generation, only to find addresses that the lowering has already
-    written as a base and one index. The switch applies to the process. For other users of llvmlite, the pass is on
-    again, which is the default, as soon as no thread is in the context.
+Loop strength reduction takes a quarter of the time, to find addresses that are written as a base and one index. The
+others take 5 % of what is left: constants are vectors or small, few copies are left, and no value is computed twice.
+"""
+
+
+class _WithoutPasses:
+    """While any thread is in this context, LLVM generates code without the passes that are `_LEFT_OUT`.
+
+    Switches apply to the process. For other users of llvmlite, the passes are on again, which is the default, as soon
+    as no thread is in the context.
     """
 
     def __init__(self) -> None:
@@ -149,13 +156,18 @@ class _AddressesAsWritten:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                llvm.set_option("", "-disable-lsr=true")
+                self._leave_out(True)
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                llvm.set_option("", "-disable-lsr=false")
+                self._leave_out(False)
+
+    @staticmethod
+    def _leave_out(leave_out: bool) -> None:
+        for name in _LEFT_OUT:
+            llvm.set_option("", f"-disable-{name}={str(leave_out).lower()}")
 
     def before_fork(self) -> None:
         self._lock.acquire()
@@ -163,21 +175,21 @@ class _AddressesAsWritten:
     def after_fork(self, *, child: bool) -> None:
         if child and self._inside:  # the threads that were inside are the parent's
             self._inside = 0
-            llvm.set_option("", "-disable-lsr=false")
+            self._leave_out(False)
         self._lock.release()
 
 
-_addresses_as_written = _AddressesAsWritten()
+_without_passes = _WithoutPasses()
 
 
 def _before_fork() -> None:
-    _addresses_as_written.before_fork()
+    _without_passes.before_fork()
     ffi.lib._lock.__enter__()
 
 
 def _after_fork(*, child: bool) -> None:
     ffi.lib._lock.__exit__()
-    _addresses_as_written.after_fork(child=child)
+    _without_passes.after_fork(child=child)
 
 
 # A forked child inherits locks that other threads of its parent hold, and nothing releases them. So no thread may be in
