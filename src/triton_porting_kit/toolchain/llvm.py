@@ -204,9 +204,8 @@ class _WithoutPasses:
     def after_fork(self, *, child: bool) -> None:
         if child and self._inside:  # the threads that were inside are the parent's
             self._inside = 0
-            for option in _switches(
-                leave_out=False
-            ):  # without the locks of Python's module for temporary files
+            # One by one: a file would take locks of `tempfile`, which another thread of the parent may hold.
+            for option in _switches(leave_out=False):
                 llvm.set_option("", option)
         self._lock.release()
 

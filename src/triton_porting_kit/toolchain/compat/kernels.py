@@ -44,8 +44,8 @@ def watched_compilations() -> Iterator[list[tuple[str, bool]]]:
         knobs.compilation.listener = before
 
 
-_loaded: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Triton's compiled kernels that were loaded onto a device."""
+_loaded: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+"""Triton's compiled kernels that were loaded onto a device, by `id`: another thread may add one at any time."""
 
 
 @functools.cache
@@ -58,7 +58,7 @@ def watch_loaded_kernels() -> None:
 
     def init_handles(self: Any) -> None:
         if self.module is None:
-            _loaded.add(self)
+            _loaded[id(self)] = self
         by_triton(self)
 
     CompiledKernel._init_handles = init_handles
@@ -69,9 +69,9 @@ def forget_loaded_kernels() -> None:
 
     For after a reset of the device: handles of modules and functions that Triton keeps are gone then.
     """
-    for kernel in list(_loaded):
-        kernel.module = kernel.function = kernel._run = None
-    _loaded.clear()
+    for reference in _loaded.valuerefs():
+        if (kernel := reference()) is not None:
+            kernel.module = kernel.function = kernel._run = None
 
 
 @internal
