@@ -39,7 +39,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find -L src -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*)
 
-.PHONY: help demo test test-browser test-models test-public test-opencl test-opencl-intel test-opencl-all test-torch-upstream \
+.PHONY: help demo test suite test-browser test-models test-public test-opencl test-opencl-intel test-opencl-all test-torch-upstream \
   test-vendors test-releases \
   test-torch-releases test-all \
   docs lint check format release-template bench bench-inductor \
@@ -64,7 +64,10 @@ demo: $(VENV)/.build-tools $(VENV)/.installed ## install the kit, make and insta
 	@echo "look at $(DEMO)/report.html, and at what the chip's units did: $(DEMO)/profile.html"
 	@echo "timelines: $(DEMO)/matmul_kernel.svg, $(DEMO)/attention_forward_kernel.svg"
 
-test: lint $(VENV)/.installed ## install with test tools, check the code, run every test
+test: lint suite ## install with test tools, check the code, run every test
+
+# `make -j 2 test` checks the code beside it.
+suite: $(VENV)/.test-tools $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --ignore tests/pytorch $(PYTEST_ARGS)
 	$(if $(TORCH),$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS) tests/pytorch)
 

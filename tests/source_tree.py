@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,3 +26,9 @@ def modules() -> Iterator[tuple[str, Path]]:
     for path in files():
         if path.suffix == ".py" and TEMPLATE not in path.parents:
             yield ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__"), path
+
+
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a file, which nobody changes."""
+    return ast.parse(path.read_text())

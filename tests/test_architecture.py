@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, SRC, files, modules
+from source_tree import ROOT, SRC, files, modules, tree_of
 
 from triton_porting_kit.public import is_public
+
+pytestmark = pytest.mark.xdist_group("architecture")  # the syntax trees are shared
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 READERS = ("triton_porting_kit.binaries.code_object", "triton_porting_kit.toolchain.amdgpu_disassembler")
@@ -32,7 +34,7 @@ BINDINGS = ("mlir", "numba_cuda_mlir", "llvmlite")
 def imports(name: str, path: Path) -> Iterator[tuple[str, str]]:
     """Every import of a module, wherever it stands: (module, name from it or nothing)."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -268,9 +270,10 @@ def test_the_suite_needs_little() -> None:
 def test_only_compat_decides_by_release() -> None:
     """Elsewhere stand the names of facts: what a new release changes is then in one place."""
     for name, path in modules():
-        if name.startswith("triton_porting_kit.toolchain.compat"):
+        named = re.search(r"\(\s*3\s*,|__version__", path.read_text())  # in any layout
+        if name.startswith("triton_porting_kit.toolchain.compat") or not named:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Compare):
                 releases = re.findall(
                     r"(?<!version_info >= )\(3, \d+\)|triton\.__version__ [<>]", ast.unparse(node)
@@ -317,10 +320,9 @@ def test_modules_functions_and_classes_stay_small() -> None:
     """A signature and a docstring do not count: those of commands are tables of options."""
     long: dict[str, int] = {}
     for name, path in modules():
-        text = path.read_text()
-        if (length := len(text.splitlines())) > 400 and name not in TABLES:
+        if (length := len(path.read_text().splitlines())) > 400 and name not in TABLES:
             long[name] = length
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body
                 if (length := (node.end_lineno or 0) - body[0].lineno + 1) > 60:

@@ -136,7 +136,9 @@ class Builder:
             need(all(t.kind_name.lstrip("*@") in self.vocabulary for t in every.values()))
             need(all(t.count <= self.shared.limits.largest for t in every.values()))
             outputs = outputs_of(Program((statement,), self.grid), {**self.types, **every})
-            states = {**states_of(tuple(self.shared.regions.values())), **self.copied()}
+            states = self.states  # which operations leave alone
+            if not isinstance(statement, Let):
+                states = {**states_of(tuple(self.shared.regions.values())), **self.copied()}
             with np.errstate(all="ignore"):
                 for number, environment in enumerate(environments):
                     Run(place_of(self.program, number), outputs, states, number).statement(

@@ -120,9 +120,12 @@ def settle(
     if (np.abs(value) > kind.largest / 4).any():
         raise IllConditioned(f"a result that is near the end of the range of {kind}")
     near = from_float64(value, kind).astype(np.float64)
-    spread = np.zeros(value.shape) if error is None else np.asarray(error)
-    exact = np.broadcast_to(exact, value.shape) & (near == value) & (spread == 0)
     tiny = 2.0**kind.lowest_exponent
+    kept = np.asarray(exact) & (near == value)
+    if error is None and kept.all() and not ((near != 0) & (np.abs(near) < tiny)).any():
+        return Datum(kind, near)  # what follows would add nothing
+    spread = np.zeros(value.shape) if error is None else np.asarray(error)
+    exact = kept & (spread == 0)
     rounding = (np.maximum(ulp, 0.5) + own_ulp(kind)) * unit(kind, np.abs(value) + spread) + np.abs(
         near - value
     )

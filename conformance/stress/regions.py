@@ -77,12 +77,12 @@ class State:
         value = as_number(self.kind.name, np.where(mask, start, np.asarray(other).astype(self.kind.host)))
         if self.region.use == "load":
             return value
+        places = at[mask].tolist()
+        self._read(places, program)
         values, errors = value.value.copy(), np.zeros(at.shape)
-        for index in zip(*np.nonzero(mask), strict=True) if at.ndim else [()] * bool(mask):
-            place = int(at[index])
-            self._read(place, program)
-            if place in self.values:
-                values[index], errors[index] = self.values[place], self.errors[place]
+        if not self.values.keys().isdisjoint(places):
+            values[mask] = [*map(self.values.get, places, values[mask].tolist())]
+            errors[mask] = [self.errors.get(place, 0.0) for place in places]
         return Datum(self.kind, values, errors if errors.any() else None)
 
     def store(self, at: Array, mask: Array, datum: Datum, program: int) -> None:
@@ -158,11 +158,12 @@ class State:
         if self.high - self.low >= self.region.span:
             raise IllConditioned("elements that are too far apart")
 
-    def _read(self, place: int, program: int) -> None:
-        if self.writers.get(place, program) != program:
+    def _read(self, places: list[int], program: int) -> None:
+        if not {None, program}.issuperset(map(self.writers.get, places)):
             raise IllConditioned("a program loads what another stores")
-        if self.readers.setdefault(place, program) != program:
-            self.readers[place] = MANY
+        for place in {*places}:
+            if self.readers.setdefault(place, program) != program:
+                self.readers[place] = MANY
 
     def _are_own(self, places: list[int], program: int) -> bool:
         """Whether all places differ, and no other program has loaded or stored one of them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -119,8 +120,14 @@ def test_commands_of_documents_exist(repository: Repository, fresh: Path) -> Non
             commands.setdefault(name, set()).update(re.findall(r"(?<=\s)--[a-z-]+", line.split("$(")[0]))
     assert {("conform",), ("report", "badge")} <= set(commands)
     for name, options in commands.items():
-        said = run([fresh / "tpk", *name, "--help"], COLUMNS="200")
+        said = help_of(fresh / "tpk", name)
         assert [option for option in options if option not in said] == [], name
+
+
+@cache
+def help_of(tpk: Path, command: tuple[str, ...]) -> str:
+    """The help text of a command, which is the same in all repositories."""
+    return run([tpk, *command, "--help"], COLUMNS="200")
 
 
 def test_a_repository_that_is_current_needs_no_update(repository: Repository, fresh: Path) -> None:

@@ -10,10 +10,10 @@ from triton_porting_kit.conformance.stress.isolation import Isolated
 
 
 @pytest.mark.parametrize("selected", [addresses.CHECKS, products.CHECKS], ids=lambda found: found.group)
-@pytest.mark.parametrize("sixth", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 6))])
-def test_fixed_programs_pass(sixth: int, selected: Selected) -> None:
+@pytest.mark.parametrize("eighth", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 8))])
+def test_fixed_programs_pass(eighth: int, selected: Selected) -> None:
     with Isolated("cpu") as worker:
-        outcomes = {seed: worker.run(seed) for seed in selected.seeds[sixth::6]}
+        outcomes = {seed: worker.run(seed) for seed in selected.seeds[eighth::8]}
     assert {seed: str(found) for seed, found in outcomes.items() if found.failed} == {}
 
 
