@@ -24,13 +24,21 @@ for _case in language.cases(compat.release()):
     BATCHES.setdefault(_case.batch, []).append(_case)
 
 SAMPLE = 16
-"""One batch of so many is in the sample."""
+"""One batch of so many of a section is in the sample."""
 KEPT = 4
 """Of each operation, one batch of so many is tried always."""
 
 
-def in_sample(batch: str) -> bool:
-    return zlib.crc32(batch.encode()) % SAMPLE == 0
+def in_sample() -> set[str]:
+    """One batch of so many, and at least one of each section."""
+    by_section: dict[str, list[str]] = {}
+    for batch, cases in BATCHES.items():
+        by_section.setdefault(cases[0].op.section, []).append(batch)
+    return {
+        batch
+        for batches in by_section.values()
+        for batch in sorted(batches, key=lambda batch: zlib.crc32(batch.encode()))[::SAMPLE]
+    }
 
 
 def left_for_later() -> set[str]:
@@ -45,11 +53,11 @@ def left_for_later() -> set[str]:
 
 
 def parameters() -> list[object]:
-    later = left_for_later()
+    sample, later = in_sample(), left_for_later()
     found = []
     for batch in BATCHES:
         marks = []
-        if in_sample(batch):
+        if batch in sample:
             marks.append(pytest.mark.sample)
         elif batch in later:
             marks.append(pytest.mark.slow)
