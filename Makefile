@@ -226,12 +226,12 @@ share_packages = $(BIN)/python -c 'import site, sys, sysconfig; from pathlib imp
   (target / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")' $(1)
 
 # The kit itself, again whenever a source changes; built once for all environments.
-$(VENV)/.wheel: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
+$(VENV)/.wheel: $(VENV)/.sources $(SOURCES) | $(VENV)/.made
 	rm -rf $(VENV)/wheel
 	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir $(VENV)/wheel .
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.wheel
+$(VENV)/.installed: $(VENV)/.wheel $(VENV)/.needed
 	$(PIP) --no-deps --force-reinstall $(VENV)/wheel/*.whl
 	@touch $@
 
