@@ -66,7 +66,7 @@ demo: $(VENV)/.build-tools $(VENV)/.installed ## install the kit, make and insta
 
 test: lint suite ## install with test tools, check the code, run every test
 
-# `make -j 2 test` checks the code beside it.
+# Under `make -j 2 test`, `lint` runs beside it.
 suite: $(VENV)/.test-tools $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --ignore tests/pytorch $(PYTEST_ARGS)
 	$(if $(TORCH),$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS) tests/pytorch)

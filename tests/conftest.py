@@ -36,12 +36,12 @@ settings.load_profile("tests")
 
 
 def pytest_collection_finish() -> None:
-    """Leave modules and tests to no garbage collection: looking through them takes a thirtieth of the time of tests."""
+    """Exclude modules and tests from garbage collection, which takes 3 % of the time of tests otherwise."""
     gc.freeze()
 
 
 def pytest_sessionfinish() -> None:
-    """Let the end of the process collect them, as libraries expect that count what is left."""
+    """Include them again: at the end of a process, libraries report what is left."""
     gc.unfreeze()
 
 

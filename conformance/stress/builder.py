@@ -136,7 +136,7 @@ class Builder:
             need(all(t.kind_name.lstrip("*@") in self.vocabulary for t in every.values()))
             need(all(t.count <= self.shared.limits.largest for t in every.values()))
             outputs = outputs_of(Program((statement,), self.grid), {**self.types, **every})
-            states = self.states  # which operations leave alone
+            states = self.states  # operations on values access no region
             if not isinstance(statement, Let):
                 states = {**states_of(tuple(self.shared.regions.values())), **self.copied()}
             with np.errstate(all="ignore"):

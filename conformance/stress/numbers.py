@@ -123,7 +123,7 @@ def settle(
     tiny = 2.0**kind.lowest_exponent
     kept = np.asarray(exact) & (near == value)
     if error is None and kept.all() and not ((near != 0) & (np.abs(near) < tiny)).any():
-        return Datum(kind, near)  # what follows would add nothing
+        return Datum(kind, near)  # there is no error to add
     spread = np.zeros(value.shape) if error is None else np.asarray(error)
     exact = kept & (spread == 0)
     rounding = (np.maximum(ulp, 0.5) + own_ulp(kind)) * unit(kind, np.abs(value) + spread) + np.abs(

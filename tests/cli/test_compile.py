@@ -296,6 +296,7 @@ def test_a_missing_device_is_explained(kernels: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.match(r"tpk: backend amdgpu .* name a target with --arch \(gfx90a, gfx942,", done.stderr)
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,11 @@ def test_result_matches_reference(case: Case, check: Any) -> None:
     check(case, TorchPlace())
 
 
+@pytest.mark.parametrize("shift", [0, 1], ids=["aligned", "unaligned"])
+def test_nothing_outside_the_arrays_is_touched(guarded_case: Case, check_guarded: Any, shift: int) -> None:
+    check_guarded(guarded_case, TorchPlace(), shift)
+
+
 @pytest.mark.parametrize("layout", ["a_transposed", "b_transposed", "both_transposed", "columns_skipped"])
 def test_matmul_takes_any_strides(layout: str) -> None:
     case = cases.matmul_case(50, 70, 60, "float32")

@@ -150,7 +150,7 @@ _LEFT_OUT = {
 """Switches that leave out passes of the code generator, which take time and find nothing in what the lowering writes.
 
 Loop strength reduction takes a quarter of the time, to find addresses that are written as a base and one index. The
-others take 5 % of the rest: constants are vectors or small, few copies are left and no dead instructions, spilled
+others take 4 % of the rest: constants are vectors or small, few copies are left and no dead instructions, spilled
 values need not share stack slots (`ssc`), branches are those of loops, and single bytes are rare. Two that take as much
 are worth it: without elimination of common subexpressions attention takes 3 % longer, and without the combiner products
 of bf16 by AVX2.

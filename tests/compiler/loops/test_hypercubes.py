@@ -14,7 +14,7 @@ from poisoned import Poisoned, targets
 
 Array = np.ndarray[Any, Any]
 NUMPY = {"*fp32": np.float32, "*fp64": np.float64, "*i32": np.int32, "*i64": np.int64, "*i8": np.int8}
-SIZES = (4, 16, 256)
+SIZES = (4, 8, 16, 64, 256)
 
 
 @triton.jit

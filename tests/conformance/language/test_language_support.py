@@ -25,6 +25,6 @@ def test_entries_are_told_apart() -> None:
 
 
 def test_sample_shows_every_section() -> None:
-    from test_language_table import BATCHES, in_sample
+    from test_language_table import BATCHES, sampled
 
-    assert {BATCHES[batch][0].op.section for batch in in_sample()} == {op.section for op in OPS}
+    assert {BATCHES[batch][0].op.section for batch in sampled()} == {op.section for op in OPS}

@@ -29,7 +29,7 @@ KEPT = 4
 """Of each operation, one batch of so many is tried always."""
 
 
-def in_sample() -> set[str]:
+def sampled() -> set[str]:
     """One batch of so many, and at least one of each section."""
     by_section: dict[str, list[str]] = {}
     for batch, cases in BATCHES.items():
@@ -53,7 +53,7 @@ def left_for_later() -> set[str]:
 
 
 def parameters() -> list[object]:
-    sample, later = in_sample(), left_for_later()
+    sample, later = sampled(), left_for_later()
     found = []
     for batch in BATCHES:
         marks = []
