@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -294,6 +295,12 @@ def test_files_stay_short() -> None:
         path: len(path.read_text().splitlines()) for path in (*files(), *beside) if path.suffix in kinds
     }
     assert {str(path): length for path, length in lengths.items() if length > 600} == {}
+
+
+def test_names_of_test_files_are_unique() -> None:
+    """pytest imports them by their names alone, and then one run cannot collect two of the same name."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 TABLES = {
