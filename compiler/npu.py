@@ -114,17 +114,15 @@ class _Stages:
 
         tried: list[_Ahead] = []
 
-        def scratch(module: Any, plan: Plan) -> int:
-            """Bytes that vector code of a module keeps besides buffers."""
+        def has_room(module: Any, plan: Plan) -> bool:
             ahead = self._place(_Ahead(str(artefacts.structured_artefact(module)), module, plan))
-            ahead.lowered = self._lowered(module, plan)
             tried.append(ahead)
-            return int(ahead.lowered[0].scratch_bytes)
+            return self._make_room(ahead, moves=True)
 
         passes = tile_passes(self.passes, self.own_passes)
         with defects.blamed("tiles", metadata):
             module, plan = tiled(
-                lambda: artefacts.structured_module(source), self.chip, self.num_stages, scratch, passes
+                lambda: artefacts.structured_module(source), self.chip, self.num_stages, has_room, passes
             )
             known = next((ahead for ahead in tried if ahead.module is module), None)
             self._local.ahead = known or _Ahead(str(artefacts.structured_artefact(module)), module, plan)
@@ -151,7 +149,9 @@ class _Stages:
         from triton_porting_kit.compiler.loops.npu.core import Window
 
         vector = vector_memory(self.chip)
-        start = self.chip.window[vector.name] + plan.used(vector.name, aligned=SCRATCH_ALIGNMENT)
+        start = self.chip.window[vector.name]
+        if not plan.shares:
+            start += plan.used(vector.name, aligned=SCRATCH_ALIGNMENT)
         window = Window(self.chip.window, start, self.chip.window_bytes, self.chip.digest)
         result = lower_to_loops(
             module,
@@ -162,6 +162,31 @@ class _Stages:
             window=window,
         )
         return result, window
+
+    def _make_room(self, ahead: _Ahead, *, moves: bool) -> bool:
+        """Write the loops, which tells what vector code keeps. Returns whether that has room: behind the buffers, or
+        else with them, where their addresses allow it or, with `moves`, others do.
+        """
+        from triton_porting_kit.compiler import artefacts
+        from triton_porting_kit.compiler.loops.ir.program import read_program
+        from triton_porting_kit.compiler.tiles.place import note_addresses
+        from triton_porting_kit.compiler.tiles.room import room
+        from triton_porting_kit.compiler.tiles.sharing import lies_above, share
+
+        plan = ahead.plan
+        ahead.lowered = self._lowered(ahead.module, plan)
+        result, _ = ahead.lowered
+        if result.scratch_bytes <= room(plan, self.chip):
+            return True
+        if result.reaches is None or not (share if moves else lies_above)(plan, self.chip, result.reaches):
+            return False
+        if moves:
+            note_addresses(plan)
+            ahead.placed = str(artefacts.structured_artefact(ahead.module))
+        plan.shares, plan.program = True, read_program(ahead.module)
+        ahead.lowered = self._lowered(ahead.module, plan)
+        assert lies_above(plan, self.chip, ahead.lowered[0].reaches), "other addresses change what is kept"
+        return True
 
     def placed(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
@@ -175,7 +200,9 @@ class _Stages:
         if known.placed is None:
             with defects.blamed("placed", metadata):
                 self._place(known)
-                if planning.wanted() and surely_fits(known.plan, self.chip):
+                if not surely_fits(known.plan, self.chip):
+                    self._make_room(known, moves=True)
+                elif planning.wanted():
                     planning.decided(known.plan)
         return known.placed
 
@@ -190,7 +217,10 @@ class _Stages:
             module = artefacts.structured_module(source)
             known = _Ahead("", module, placed_plan(module))
         plan = known.plan
-        result, window = known.lowered or self._lowered(known.module, plan)
+        if known.lowered is None:
+            self._make_room(known, moves=False)
+        assert known.lowered is not None
+        result, window = known.lowered
         check_scratch(plan, self.chip, vector_memory(self.chip), result.scratch_bytes)
         planning.decided(plan)
         metadata.update(name=result.name, scratch_bytes=window.bytes, shared=0)

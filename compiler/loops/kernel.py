@@ -3,6 +3,7 @@ exports."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from triton_porting_kit.abi import block
@@ -17,7 +18,7 @@ from triton_porting_kit.compiler.loops.handlers import HANDLERS
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
-from triton_porting_kit.compiler.loops.ir.program import Block, Program, read_program, walk
+from triton_porting_kit.compiler.loops.ir.program import Block, Operation, Program, read_program, walk
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import non_temporal
@@ -52,6 +53,8 @@ class LoopsResult(NamedTuple):
     promises: list[int]
     """What a launch must prove about its arguments and its grid: three numbers for each step of
     `abi.intervals`."""
+    reaches: Mapping[Operation, int] | None = None
+    """On a chip: how many bytes of scratch each operation uses. None where a part of scratch persists."""
 
 
 def lower_to_loops(
@@ -140,7 +143,8 @@ def lower_to_loops(
         has_loop_hints=lowering.data.has_loop_hints,
     )
     places = [] if lowering.source_lines is None else lowering.source_lines.lines(text)
-    return LoopsResult(text, program.name, scratch_bytes, cleared_bytes, places, program.promises)
+    reaches = None if lowering.scratch.kept.size else lowering.scratch.reaches
+    return LoopsResult(text, program.name, scratch_bytes, cleared_bytes, places, program.promises, reaches)
 
 
 def _run_programs(
@@ -203,6 +207,7 @@ def _begin_on_chip(lowering: Lowering, window: Window, programs: tuple[Value, Va
     lowering.builder.names_functions = True
     lowering.part(Core).bases = window.bases
     lowering.part(Core).programs = programs
+    lowering.scratch.reaches = {}
 
 
 def _tell_when_alone(lowering: Lowering, body: Block, *, wanted: bool) -> dict[str, int]:

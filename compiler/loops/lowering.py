@@ -125,6 +125,7 @@ class Lowering:
             if operation in self.done:
                 continue
             self.operation(operation)
+            self.scratch.note(operation)
             if stack.mark - mark >= self.reclaim and operation is not block.operations[-1]:
                 self._reclaim(operation, mark)
         if finish is not None:

@@ -14,7 +14,7 @@ from .overlap import Level
 from .passes import TILE_PASSES, TilePass
 from .place import plan
 from .plan import Plan
-from .room import room, surely_fits
+from .room import surely_fits
 from .scalars import load_by_core, moved_scalars
 
 
@@ -63,14 +63,15 @@ def tiled(
     read: Callable[[], Any],
     chip: ChipDescription,
     num_stages: int,
-    scratch: Callable[[Any, Plan], int],
+    has_room: Callable[[Any, Plan], bool],
     passes: Mapping[str, TilePass] = TILE_PASSES,
 ) -> tuple[Any, Plan]:
     """The stage ``tiles`` of a structured module, which `read` gives anew for each choice, in MLIR's bindings; and the
     plan of its buffers.
 
-    `scratch` gives the bytes that vector code of a module of this stage keeps. If no choice fits, the result is that of
-    the last one which does not split tiles, and placing its buffers or writing its loops says what is missing.
+    `has_room` tells whether what vector code of a module of this stage keeps has room beside the buffers of a plan,
+    which it may place anew. If no choice fits, the result is that of the last one which does not split tiles, and
+    placing its buffers or writing its loops says what is missing.
     """
     trial = _Trial(read, chip, num_stages, passes)
     found: tuple[Any, Plan] | None = None
@@ -81,7 +82,7 @@ def tiled(
         passed = trial.of(choice)
         alike |= passed.alike
         found = passed.module, plan(passed.module, chip)
-        if _fits(*found, chip, scratch):
+        if _fits(*found, chip, has_room):
             return found
     assert found is not None
     size = chip.local_bytes(vector_memory(chip))
@@ -92,7 +93,7 @@ def tiled(
         if not passed.split:
             continue
         pieces = passed.module, plan(passed.module, chip)
-        if _fits(*pieces, chip, scratch):
+        if _fits(*pieces, chip, has_room):
             return pieces
     return found
 
@@ -171,11 +172,11 @@ class _Trial:
                     load_by_core(module, chip)
 
 
-def _fits(module: Any, found: Plan, chip: ChipDescription, scratch: Callable[[Any, Plan], int]) -> bool:
-    """Whether buffers fit their memories, and what vector code keeps behind them.
+def _fits(module: Any, found: Plan, chip: ChipDescription, has_room: Callable[[Any, Plan], bool]) -> bool:
+    """Whether buffers fit their memories, and what vector code keeps has room beside them.
 
     Lowering a module tells what that is. Where all tensors would fit, that is not needed.
     """
     if any(found.used(memory.name) > chip.local_bytes(memory) for memory in chip.local_memories):
         return False
-    return surely_fits(found, chip) or scratch(module, found) <= room(found, chip)
+    return surely_fits(found, chip) or has_room(module, found)

@@ -40,7 +40,7 @@ class Lifetime:
 
 def lifetimes(program: Program) -> list[Lifetime]:
     """The lifetimes of all buffers, in the order of the program."""
-    numbering = _Numbering(program.body)
+    numbering = Numbering(program.body)
     uses = Uses()
     found: dict[Any, Lifetime] = {}
     for operation in walk(program.body):
@@ -65,40 +65,41 @@ def lifetimes(program: Program) -> list[Lifetime]:
     return list(found.values())
 
 
-class _Numbering:
+class Numbering:
     """The number of each operation, and of the last one nested in it."""
 
     def __init__(self, block: Block) -> None:
         self.first: dict[Operation, int] = {}
-        self._last: dict[Operation, int] = {}
-        self._next = 0
+        self.last: dict[Operation, int] = {}
+        self.count = 0
+        """Of all numbers."""
         self._block(block)
 
     def _block(self, block: Block) -> None:
         for operation in block.operations:
-            self.first[operation] = self._next
-            self._next += 1
+            self.first[operation] = self.count
+            self.count += 1
             for region in operation.regions:
                 self._block(region)
-            self._last[operation] = self._next
-            self._next += 1
+            self.last[operation] = self.count
+            self.count += 1
 
     def span(self, buffer: Operation, users: list[Operation]) -> tuple[int, int]:
         """The first and the last operation of the time in which `users` use a buffer."""
-        first, last = self.first[buffer], self._last[buffer]
+        first, last = self.first[buffer], self.last[buffer]
         for user in users:
             around: Operation | None = buffer
             while around is not None and (ancestor := user.ancestor_in(around.block)) is None:
                 around = around.block.parent
             assert around is not None
             assert ancestor is not None
-            last = max(last, self._last[ancestor])
+            last = max(last, self.last[ancestor])
             if (
-                self._last[ancestor] < self.first[around]
+                self.last[ancestor] < self.first[around]
             ):  # in the next iteration: all of the loop is in between
                 loop = around.block.parent
                 assert loop is not None
-                first, last = min(first, self.first[loop]), max(last, self._last[loop])
+                first, last = min(first, self.first[loop]), max(last, self.last[loop])
         return first, last
 
 

@@ -6,11 +6,12 @@ the same time has; of a few orders, the one with the smallest plan is taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from triton_porting_kit.chips.description import ChipDescription, Memory
-from triton_porting_kit.compiler.loops.ir.program import read_program
+from triton_porting_kit.compiler.loops.ir.program import Program, read_program
 from triton_porting_kit.toolchain.mlir import ir
 
 from .errors import Missing, out_of_memory
@@ -19,14 +20,27 @@ from .memories import SCRATCH_ALIGNMENT
 from .plan import Placed, Plan
 
 
+def _anywhere(_: Lifetime) -> int:
+    return 0
+
+
 def plan(module: Any, chip: ChipDescription) -> Plan:
     """The plan of a module of the stage ``tiles``, however large its memories would have to be."""
-    program = read_program(module)
+    return planned(read_program(module), chip)
+
+
+def planned(
+    program: Program,
+    chip: ChipDescription,
+    lowest: Mapping[str, Callable[[Lifetime], int]] = MappingProxyType({}),
+) -> Plan:
+    """The plan of a kernel. `lowest`: by memory, the lowest address that a buffer may have, 0 by default."""
     found = lifetimes(program)
     result = Plan(program)
     for memory in chip.local_memories:
         mine = [lifetime for lifetime in found if lifetime.memory == memory.name]
-        result.buffers += arranged(mine, chip.buffer_alignment(memory))
+        alignment = chip.buffer_alignment(memory)
+        result.buffers += arranged(mine, alignment, lowest.get(memory.name, _anywhere))
     return result
 
 
@@ -44,11 +58,16 @@ def place(module: Any, chip: ChipDescription, known: Plan | None = None) -> Plan
     ]
     if missing:
         raise out_of_memory(result, missing)
-    with module.context:
-        kind = ir.IntegerType.get_signless(64)
-        for placed in result.buffers:
-            placed.lifetime.handle.attributes["address"] = ir.IntegerAttr.get(kind, placed.address)
+    note_addresses(result)
     return result
+
+
+def note_addresses(plan: Plan) -> None:
+    """Set the addresses of a plan in its module."""
+    with plan.program.module.context:
+        kind = ir.IntegerType.get_signless(64)
+        for placed in plan.buffers:
+            placed.lifetime.handle.attributes["address"] = ir.IntegerAttr.get(kind, placed.address)
 
 
 def placed_plan(module: Any) -> Plan:
@@ -61,9 +80,9 @@ def placed_plan(module: Any) -> Plan:
 
 
 def check_scratch(plan: Plan, chip: ChipDescription, memory: Memory, scratch: int) -> None:
-    """Raise `OutOfOnChipMemory` if what vector code keeps does not fit behind the buffers."""
+    """Raise `OutOfOnChipMemory` if what vector code keeps does not fit behind the buffers, nor with them."""
     needed, there = plan.used(memory.name, aligned=SCRATCH_ALIGNMENT) + scratch, chip.local_bytes(memory)
-    if needed > there:
+    if needed > there and not plan.shares:
         raise out_of_memory(plan, [Missing(memory.name, needed, there)], scratch)
 
 
@@ -75,20 +94,25 @@ _ORDERS: tuple[Callable[[Lifetime], tuple[int, ...]], ...] = (
 )
 
 
-def arranged(found: list[Lifetime], alignment: int) -> list[Placed]:
-    """The buffers of one memory in their places, in the order of the program."""
-    plans = (_in_order(found, order, alignment) for order in _ORDERS)
+def arranged(
+    found: list[Lifetime], alignment: int, lowest: Callable[[Lifetime], int] = _anywhere
+) -> list[Placed]:
+    """The buffers of one memory in their places, in the order of the program, each at its `lowest` address or above."""
+    plans = (_in_order(found, order, alignment, lowest) for order in _ORDERS)
     best = min(plans, key=lambda placed: max((p.end for p in placed), default=0))
     return sorted(best, key=lambda placed: (placed.lifetime.first, placed.address))
 
 
 def _in_order(
-    found: list[Lifetime], order: Callable[[Lifetime], tuple[int, ...]], alignment: int
+    found: list[Lifetime],
+    order: Callable[[Lifetime], tuple[int, ...]],
+    alignment: int,
+    lowest: Callable[[Lifetime], int],
 ) -> list[Placed]:
     placed: list[Placed] = []
     for lifetime in sorted(found, key=order):
         taken = sorted((other.address, other.end) for other in placed if other.lifetime.meets(lifetime))
-        address = 0
+        address = -(-lowest(lifetime) // alignment) * alignment
         for start, end in taken:
             if address + lifetime.bytes <= start:
                 break

@@ -28,6 +28,8 @@ class Plan:
 
     program: Program
     buffers: list[Placed] = field(default_factory=list)
+    shares: bool = False
+    """Whether what vector code keeps begins where its memory does, and not behind the buffers (see `sharing`)."""
 
     @property
     def kernel(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer
 
@@ -23,6 +24,8 @@ class Stack:
         self._sizes: dict[int, int] = {}
         self._holes: dict[int, int] = {}
         self.high_water = 0
+        self.reach = 0
+        """The highest top since somebody has set this."""
 
     @classmethod
     def rounded(cls, size: int) -> int:
@@ -42,6 +45,7 @@ class Stack:
             offset = self._top
             self._top += size
             self.high_water = max(self.high_water, self._top)
+            self.reach = max(self.reach, self._top)
         self._sizes[offset] = size
         return offset
 
@@ -113,6 +117,9 @@ class Scratch:
         """Persists from one program to the next."""
         self.cleared = Part(Value("%cleared", "!llvm.ptr", 0))
         """Persists, too, and is zero when a thread runs its first programs of a launch."""
+        self.reaches: dict[Operation, int] | None = None
+        """How many bytes of the stack an operation has used, where that is asked for, and what came before it in its
+        block or, for the first one, in the operation around it."""
 
     @property
     def size(self) -> int:
@@ -129,6 +136,12 @@ class Scratch:
     def place(self, offset: int) -> Value:
         """The address of an offset in the stack."""
         return self._builder.address(self._base, [self._builder.i64(offset)], "i8")
+
+    def note(self, operation: Operation) -> None:
+        """Add an operation that was lowered just now to `reaches`."""
+        if self.reaches is not None:
+            self.reaches[operation] = self.stack.reach
+        self.stack.reach = self.stack.mark
 
     def keep(self, size: int) -> Value:
         """A pointer to `size` bytes that persist from one program to the next."""
