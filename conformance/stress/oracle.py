@@ -177,14 +177,26 @@ def active(statement: Fetch | Put, values: Environment) -> Array:
 
 
 def _source(body: tuple[Statement, ...], value: int, kind: Kind) -> int:
-    """What `value` is made from by casts to `kind`, which do nothing if it has that type."""
-    casts = {
-        s.outs[0]: s.args[0]
-        for s in body
-        if isinstance(s, Let) and s.op == "cast" and s.attrs["to"] == kind.name
-    }
-    while value in casts:
-        value = casts[value]
+    """The value of which `value`, of a type `kind`, is a copy: by casts to that type, by loops that carry it unchanged
+    or never run, and by branches that give it either way. Triton's front end sees through all of them.
+    """
+    copied: dict[int, int] = {}
+    for statement in body:
+        match statement:
+            case Let(op="cast") if statement.attrs["to"] == kind.name:
+                copied[statement.outs[0]] = statement.args[0]
+            case Loop():
+                never = statement.bound is None and statement.iterations == 0
+                for c in statement.carried:
+                    if never or _source(statement.body, c.next, kind) == c.param:
+                        copied[c.param] = c.initial
+            case Branch():
+                for merged in statement.results:
+                    either = _source(statement.then, merged.then, kind)
+                    if either == _source(statement.other, merged.other, kind):
+                        copied[merged.out] = either
+    while value in copied:
+        value = copied[value]
     return value
 
 

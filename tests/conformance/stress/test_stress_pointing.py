@@ -196,6 +196,33 @@ def test_a_loop_carries_one_value_over_into_another(same: bool, casts: tuple[str
             results(*body)
 
 
+@pytest.mark.parametrize(
+    ("copies", "copied"),
+    [
+        (Loop(10, "range", 1, None, (Carried(8, 4, 8),), ()), True),
+        (Loop(10, "range", 0, None, (Carried(8, 4, 6),), ()), True),
+        (Loop(10, "range", 1, None, (Carried(8, 4, 6),), ()), False),
+        (Branch(7, (), (), (Merged(8, 4, 4),)), True),
+        (Branch(7, (), (), (Merged(8, 4, 6),)), False),
+    ],
+    ids=["carried unchanged", "no iteration", "changed", "both branches", "one branch"],
+)
+def test_a_copy_is_carried_over_into_another_value(copies: Loop | Branch, copied: bool) -> None:
+    """Triton's front end also sees the copy that loops and branches make."""
+    inner = (
+        let(6, "literal", 4, symbol="+", literal=1),
+        let(7, "compare !=", 6, 6),
+        copies,
+    )
+    carried = (Carried(4, 1, 6), Carried(5, 1, 8))
+    body = (number(1, 5), Loop(3, "range", 2, None, carried, inner), Store(0, 5))
+    if copied:
+        with pytest.raises(IllConditioned, match="starts equal to it"):
+            results(*body)
+    else:
+        assert results(*body) == [[7]]
+
+
 def test_loops_between_numbers_of_two_types_are_none() -> None:
     head, body = loop(0, 3, 1, runs=True), number(1, 0, "i64")
     with pytest.raises(Malformed):
