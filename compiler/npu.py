@@ -168,8 +168,7 @@ class _Stages:
         else with them, where their addresses allow it or, with `moves`, others do.
         """
         from triton_porting_kit.compiler import artefacts
-        from triton_porting_kit.compiler.loops.ir.program import read_program
-        from triton_porting_kit.compiler.tiles.place import note_addresses
+        from triton_porting_kit.compiler.tiles.place import note_addresses, placed_plan
         from triton_porting_kit.compiler.tiles.room import room
         from triton_porting_kit.compiler.tiles.sharing import lies_above, share
 
@@ -183,7 +182,8 @@ class _Stages:
         if moves:
             note_addresses(plan)
             ahead.placed = str(artefacts.structured_artefact(ahead.module))
-        plan.shares, plan.program = True, read_program(ahead.module)
+        again = placed_plan(ahead.module)
+        plan.shares, plan.program, plan.buffers = True, again.program, again.buffers
         ahead.lowered = self._lowered(ahead.module, plan)
         assert lies_above(plan, self.chip, ahead.lowered[0].reaches), "other addresses change what is kept"
         return True

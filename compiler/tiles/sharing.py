@@ -25,7 +25,7 @@ def share(plan: Plan, chip: ChipDescription, reaches: Reaches) -> bool:
     memory = vector_memory(chip)
     lowest = _lowest(plan.program, reaches)
     found = planned(plan.program, chip, {memory.name: lowest})
-    if found.used(memory.name) > chip.local_bytes(memory):
+    if max(found.used(memory.name), _highest(reaches)) > chip.local_bytes(memory):
         return False
     plan.buffers, plan.shares = found.buffers, True
     return True
@@ -35,9 +35,13 @@ def lies_above(plan: Plan, chip: ChipDescription, reaches: Reaches) -> bool:
     """Whether the buffers of a plan already lie above the stack."""
     memory, lowest = vector_memory(chip), _lowest(plan.program, reaches)
     mine = (placed for placed in plan.buffers if placed.lifetime.memory == memory.name)
-    return max(reaches.values(), default=0) <= chip.local_bytes(memory) and all(
+    return _highest(reaches) <= chip.local_bytes(memory) and all(
         placed.address >= lowest(placed.lifetime) for placed in mine
     )
+
+
+def _highest(reaches: Reaches) -> int:
+    return max(reaches.values(), default=0)
 
 
 def _lowest(program: Program, reaches: Reaches) -> Callable[[Lifetime], int]:

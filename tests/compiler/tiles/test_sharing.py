@@ -15,9 +15,12 @@ from chip_backend import put, running_on
 from triton_porting_kit import chips
 from triton_porting_kit.cli.compile import structured
 from triton_porting_kit.compiler import npu_pipeline
+from triton_porting_kit.compiler.loops.ir.program import Block, Operation, Program
 from triton_porting_kit.compiler.tiles.errors import OutOfOnChipMemory
 from triton_porting_kit.compiler.tiles.lifetimes import Lifetime
 from triton_porting_kit.compiler.tiles.place import arranged
+from triton_porting_kit.compiler.tiles.plan import Plan
+from triton_porting_kit.compiler.tiles.sharing import share
 
 M, N, K = 64, 256, 16
 TILE = 4 * M * N
@@ -75,9 +78,10 @@ def test_the_buffer_moves_only_where_it_has_to(size: int, address: int, tmp_path
         assert str(again["loops"]) == str(made["loops"])
 
 
-def test_what_does_not_fit_either_way_is_refused(tmp_path: Path) -> None:
-    stages = npu_pipeline(chips.load(chip_of(2 * TILE - 64, tmp_path))).after("structured")
-    with pytest.raises(OutOfOnChipMemory, match="bytes of vector, which has 131,008"):
+@pytest.mark.parametrize("size", [2 * TILE - 64, TILE + 64], ids=["stack", "buffers"])
+def test_what_does_not_fit_either_way_is_refused(size: int, tmp_path: Path) -> None:
+    stages = npu_pipeline(chips.load(chip_of(size, tmp_path))).after("structured")
+    with pytest.raises(OutOfOnChipMemory, match=f"bytes of vector, which has {size:,}"):
         stages.run(form(), {})
 
 
@@ -85,3 +89,12 @@ def test_a_buffer_lies_no_lower_than_it_may() -> None:
     low, high = (Lifetime(None, "vector", 100, "load", 1, first, first + 1) for first in (0, 2))
     placed = arranged([low, high], 64, lambda life: 65 if life is high else 0)
     assert [(each.lifetime, each.address) for each in placed] == [(low, 0), (high, 128)]
+
+
+@pytest.mark.parametrize(("size", "fits"), [(524288, True), (524289, False)])
+def test_the_stack_has_to_fit_by_itself(size: int, fits: bool) -> None:
+    block = Block([])
+    block.operations.append(Operation("test.kept", [], [], [], block, None, 0))
+    plan = Plan(Program("kernel", block, [], [], None))
+    assert share(plan, chips.load("n1"), {block.operations[0]: size}) is fits
+    assert plan.shares is fits
