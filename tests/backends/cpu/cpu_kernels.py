@@ -128,3 +128,10 @@ def copy_strided(x, out, rows, columns, row_stride, column_stride, BLOCK: tl.con
 def scale_elements(x, out, n, factor, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, tl.load(x + at, at < n) * factor, at < n)
+
+
+@triton.jit
+def below(x, out, n, start, BLOCK: tl.constexpr):
+    """What is below `n`, counted from `start`. The sum may wrap around, for which the kernel has a second version."""
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=start + i < n, other=-1))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import gc
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import cpu_kernels
 import numpy as np
 import pytest
 import triton
-from cpu_kernels import add_constant
+from cpu_kernels import add_constant, below
 from cpu_scripts import Script
 from triton import knobs
 from triton.runtime import driver
@@ -315,6 +317,34 @@ def test_launchers_are_wrapped_in_a_context_only(array: Array) -> None:
         launch()
     launch()
     assert seen == ["add_constant"]
+
+
+# --- versions for indices that wrap around -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+def test_a_kernel_from_a_file_has_a_version_too(array: Array, tmp_path: Path, by_file: bool) -> None:
+    x, out = array([*map(float, range(32))]), array([0.0] * 32)
+    compiled = below[(1,)](x, out, 8, 0, BLOCK=32)
+    if by_file:
+        path = tmp_path / "below.ttir"
+        path.write_text(compiled.asm["ttir"])
+        kernel = triton.compile(str(path))
+        path.unlink()
+        kernel[(1, 1, 1)](x, out, 2**31 - 8, 2**31 - 16)
+    else:
+        below[(1,)](x, out, 2**31 - 8, 2**31 - 16, BLOCK=32)
+    # What wraps around is below `n`, too.
+    np.testing.assert_array_equal(out.numpy(), [*range(8), *[-1] * 8, *range(16, 32)])
+
+
+def test_a_reset_does_not_unload_versions_twice(array: Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    unraisable: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    below[(1,)](array([0.0] * 32), array([0.0] * 32), 2**31 - 8, 2**31 - 16, BLOCK=32)
+    driver.active.device.reset()
+    gc.collect()
+    assert unraisable == []
 
 
 # --- resets ------------------------------------------------------------------------------------------

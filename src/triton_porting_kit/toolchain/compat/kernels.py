@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from .releases import internal
@@ -69,9 +71,9 @@ def forget_loaded_kernels() -> None:
 
     For after a reset of the device: handles of modules and functions that Triton keeps are gone then.
     """
-    for reference in _loaded.valuerefs():
-        if (kernel := reference()) is not None:
-            kernel.module = kernel.function = kernel._run = None
+    # All of them first: one may hold the last reference to another, whose `__del__` would unload a module that is gone.
+    for kernel in [kernel for reference in _loaded.valuerefs() if (kernel := reference()) is not None]:
+        kernel.module = kernel.function = kernel._run = None
 
 
 @internal
@@ -91,9 +93,16 @@ def select_driver(driver: Any) -> None:
 def compile_again(source: Any, metadata: Any, **options: Any) -> Any:
     """Triton's compiled kernel of a source, with the target and the options of other `metadata`, and with `options`."""
     import triton
+    from triton.compiler.compiler import IRSource
 
     known = {name: getattr(metadata, name) for name in metadata._fields}
-    return triton.compile(source, target=metadata.target, options=known | options)
+    given = {"target": metadata.target, "options": known | options}
+    if not isinstance(source, IRSource):
+        return triton.compile(source, **given)
+    with tempfile.TemporaryDirectory() as folder:  # Triton takes IR by its file, which may be another one by now
+        path = Path(folder, Path(source.path).name)
+        path.write_text(source.src)
+        return triton.compile(str(path), **given)
 
 
 @internal
