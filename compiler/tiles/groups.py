@@ -46,6 +46,8 @@ class Group:
     loops: dict[Any, Loop] = field(default_factory=dict)
     whole: dict[Any, None] = field(default_factory=dict)
     """Operations in these loops that are not split, and needed."""
+    passed: list[Any] = field(default_factory=list)
+    """Loads that stay where they are, before the pieces, although a store comes before them."""
 
     @property
     def loads(self) -> list[Any]:
@@ -244,11 +246,13 @@ def base_of(access: Any) -> Any:
 
 
 def movable(group: Group) -> bool:
-    """Whether the accesses can move to the last store: nothing on the way may see the difference."""
+    """Whether the accesses can move to the last store: nothing on the way may see the difference. `Group.passed` has
+    loads that would, if they were of an array that is stored.
+    """
     last = list(group.stores)[-1]
     tops = {group.outermost(op) for op in (*group.loads, *group.stores)}
     here = {op for op in tops if op.block == last.block}
-    return all(_reaches(op, last, group) for op in tops - here) and _movable_within(here, last)
+    return all(_reaches(op, last, group) for op in tops - here) and _movable_within(here, last, group)
 
 
 def _reaches(access: Any, last: Any, group: Group) -> bool:
@@ -279,19 +283,27 @@ def _only_group(loop: Any, group: Group) -> bool:
     return not any(Trait.WRITES in traits_of(op) for op in inside if op not in group.stores)
 
 
-def _movable_within(accesses: set[Any], last: Any) -> bool:
+def _movable_within(accesses: set[Any], last: Any, group: Group) -> bool:
     begun = stored = False
+    group.passed = []
     for operation in last.block.operations:
         current = operation.operation
         if current in accesses:
             begun, stored = True, stored or Store.isa(current)
         elif begun:
             traits = [traits_of(op) for op in _with_nested(current)]
-            if any(found & EFFECTS or (stored and found & Trait.READS) for found in traits):
+            reads = stored and any(found & Trait.READS for found in traits)
+            if any(found & EFFECTS for found in traits) or (reads and not _plain_load(current)):
                 return False
+            if reads:
+                group.passed.append(current)
         if current == last:
             break
     return True
+
+
+def _plain_load(operation: Any) -> bool:
+    return Load.isa(operation) and not Load(operation).volatile
 
 
 def _with_nested(operation: Any) -> Iterator[Any]:

@@ -23,7 +23,8 @@ def pairs(group: Group) -> list[tuple[Any, Any]] | None:
     found = []
     stores = list(group.stores)
     for number, store in enumerate(stores):
-        for other in (*group.loads, *stores[:number]):
+        passed = [load for load in group.passed if _before(store, load)]
+        for other in (*group.loads, *stores[:number], *passed):
             bases = (Store(store).base, base_of(other))
             if not all(isinstance(base.owner, ir.Block) and not _in_loop(base) for base in bases):
                 return None  # pointers that are computed, or read from memory

@@ -21,6 +21,7 @@ from chip_kernels import (
     large_shifted_to,
     large_softmax,
     large_taken,
+    large_weighted,
 )
 from triton.runtime.errors import OutOfResources
 
@@ -33,7 +34,7 @@ B = 512
 
 KERNELS = (
     add, large_chain, large_column_sums, large_doubled, large_doubled_in_place, large_masked, large_read_back,
-    large_shifted, large_shifted_to, large_softmax, large_taken,
+    large_shifted, large_shifted_to, large_softmax, large_taken, large_weighted,
 )  # fmt: skip
 
 
@@ -161,6 +162,18 @@ def test_what_is_loaded_behind_a_store_is_not_of_its_array(device: VirtualChip) 
     np.testing.assert_array_equal(x.numpy(), 1)
     np.testing.assert_array_equal(out.numpy(), before * 2)
     large_read_back[(1,)](x, x, out, B=B)
+    with pytest.raises(LaunchError, match="arrays overlap"):
+        device.synchronize()
+
+
+def test_what_stays_whole_is_loaded_behind_a_store(device: VirtualChip) -> None:
+    before, each = numbers(B, B), numbers(B, seed=1)
+    x, means, weights, out = (put(device, a) for a in (before, np.zeros(B, np.float32), each, before))
+    large_weighted[(1,)](x, means, weights, out, B=B)
+    mean = before.mean(1, dtype=np.float64)
+    np.testing.assert_allclose(means.numpy(), mean, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(out.numpy(), (before - mean[:, None]) * each, rtol=1e-4, atol=1e-3)
+    large_weighted[(1,)](x, means, means, out, B=B)
     with pytest.raises(LaunchError, match="arrays overlap"):
         device.synchronize()
 
