@@ -45,14 +45,20 @@ def tile_passes(
     """The passes to run, in the order of `names`, by default the kit's.
 
     `own` has passes that take the place of the kit's, or further ones. ``transfer`` has to be among them. Raises
-    `OptionError` for names that neither knows.
+    `OptionError` for names that neither knows, and for a pass of `own` that `names` lacks: it would never run.
     """
-    known = {**TILE_PASSES, **(own or {})}
+    own = own or {}
+    known = {**TILE_PASSES, **own}
     chosen = list(TILE_PASSES if names is None else names)
     if unknown := [name for name in chosen if name not in known]:
         raise OptionError(
             f"there is no pass {unknown[0]!r}",
             remedy=f"choose from {', '.join(known)}, or give your own function",
+        )
+    if unused := [name for name in own if name not in chosen]:
+        raise OptionError(
+            f"the own pass {unused[0]!r} would never run: the passes to run are {', '.join(chosen)}",
+            remedy="name it among them, or give it the name of the pass whose place it takes",
         )
     if "transfer" not in chosen:
         raise OptionError(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from chip_kernels import add, one_product
+from source_tree import ROOT
 from ttir_source import ttir_text
 
 from triton_porting_kit import chips
@@ -13,6 +15,7 @@ from triton_porting_kit.compiler import npu_pipeline
 from triton_porting_kit.compiler.tiles.passes import TILE_PASSES, tile_passes
 from triton_porting_kit.errors import OptionError
 from triton_porting_kit.kernels.layer_norm import layer_norm_backward_kernel
+from triton_porting_kit.porting.template import Template
 
 ADD = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
 PRODUCT = {"a": "*fp16", "b": "*fp16", "c": "*fp32"}
@@ -27,6 +30,15 @@ def test_all_run_in_the_kit_s_order() -> None:
     assert tile_passes() == dict(TILE_PASSES)
     names = ("programs", "split", "turning", "products", "transfer", "beside", "sending", "overlap", "waits")
     assert tuple(tile_passes(names)) == names
+
+
+def test_generated_repositories_and_the_docs_name_all_in_the_kit_s_order() -> None:
+    template = Template.own().root / "template" / "src" / "{{package}}" / "compiler.py.jinja"
+    listed = template.read_text().partition("PASSES = (")[2].partition("\n)")[0]
+    assert re.findall(r'"(\w+)",  # \w', listed) == list(TILE_PASSES)
+    table = (ROOT / "docs" / "npu-compiler.md").read_text().partition("| name | without it |")[2]
+    rows = [row.split("|")[1] for row in table.partition("\n\n")[0].splitlines() if "`" in row]
+    assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == list(TILE_PASSES)
 
 
 def without(*names: str) -> tuple[str, ...]:
@@ -76,6 +88,12 @@ def test_an_own_pass_takes_the_place_of_the_kit_s() -> None:
 def test_other_lists_are_refused(names: tuple[str, ...], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         tile_passes(names)
+
+
+@pytest.mark.parametrize("names", [None, ("programs", "transfer")])
+def test_an_own_pass_that_would_never_run_is_refused(names: tuple[str, ...] | None) -> None:
+    with pytest.raises(OptionError, match=r"'turn' would never run: .* are programs,.* transfer"):
+        tile_passes(names, {"turn": print})
 
 
 def test_the_same_kernel_gives_the_same_text_each_time() -> None:
