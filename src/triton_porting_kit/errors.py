@@ -32,7 +32,7 @@ class DescriptionError(PortingKitError, ValueError):
 
     def __init__(self, file: str, line: int, problem: str) -> None:
         self.file, self.line, self.problem = file, line, problem
-        super().__init__(f"{file}:{line}: {problem}")
+        super().__init__(f"{file}:{line}: {problem}" if line else f"{file}: {problem}")
 
     def __reduce__(self) -> Any:
         return (type(self), (self.file, self.line, self.problem))

@@ -54,6 +54,14 @@ def test_mistakes(tpk: Tpk, kernels: Path) -> None:
     done = tpk("fit", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--chip", "m99")
     assert done.status == 2
     assert "m99" in done.errors
+    kernels.with_suffix(".toml").write_text('name = "mine"', encoding="utf-16")
+    for chip, said in (
+        (kernels.parent, "cannot be read: Is a directory"),
+        (kernels.with_suffix(".toml"), "UTF-8"),
+    ):
+        done = tpk("fit", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--chip", chip)
+        assert done.status == 2
+        assert said in done.errors
     call = ["compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64"]
     assert tpk(*call, "--picture", "x.svg").errors == (
         "tpk: a picture is of a chip's memories: name the chip with --chip\n"

@@ -81,7 +81,11 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     for arguments, words in (
         (("missing.py",), "there is no file missing.py"),
         (("nothing.py",), "name a chip: --chip ascend910b, --chip n1, --chip single"),
-        (("--chip", "n2", "nothing.py"), "there is no chip 'n2'; the kit has ascend910b, n1, single"),
+        (
+            ("--chip", "n2", "nothing.py"),
+            "there is no chip 'n2', nor a file of that name; there are ascend910b",
+        ),
+        (("--chip", ".", "nothing.py"), "the description . cannot be read: Is a directory"),
         (("--chip", "wrong.toml", "nothing.py"), "wrong.toml:1: name is 3"),
         (("--chip", "n1", "nothing.py"), "the program opened no virtual NPU with a description"),
     ):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit.errors import DescriptionError
@@ -57,12 +58,11 @@ class Source:
 
 @dataclass
 class Table:
-    """A table of a source, whose keys are each read once: `finish` refuses those that were not."""
+    """A table of a source."""
 
     source: Source
     values: dict[str, Any]
     path: tuple[str | int, ...] = ()
-    read: set[str] = field(default_factory=set)
 
     def wrong(self, key: str, problem: str) -> DescriptionError:
         """The error of a key, to be raised."""
@@ -70,8 +70,16 @@ class Table:
         path = (*self.path, key) if key else self.path
         return DescriptionError(self.source.file, self.source.line(path), f"{name} {problem}")
 
+    def only(self, known: Iterable[str]) -> None:
+        """Raise for the first key that is not known, before a key that it was meant for is missed."""
+        names = sorted(known)
+        for key in self.values:
+            if key not in names:
+                close = difflib.get_close_matches(key, names, 1)
+                meant = f", and probably means {close[0]}" if close else ""
+                raise self.wrong(key, f"is unknown{meant}; known are {', '.join(names)}")
+
     def _get(self, key: str, kind: type | tuple[type, ...], what: str, default: Any) -> Any:
-        self.read.add(key)
         value = self.values.get(key, default)
         if value is None:
             raise self.wrong(key, f"is missing; it has to be {what}")
@@ -131,7 +139,6 @@ class Table:
 
     def table(self, key: str) -> Table | None:
         """The table of this name, if it is there."""
-        self.read.add(key)
         value = self.values.get(key)
         if value is None:
             return None
@@ -158,9 +165,3 @@ class Table:
         """The tables ``[[key]]``, of which there is at least one."""
         for number, each in enumerate(self.items(key, dict, "tables")):
             yield Table(self.source, each, (*self.path, key, number))
-
-    def finish(self) -> None:
-        """Raise for the first key that nothing has read."""
-        for key in self.values:
-            if key not in self.read:
-                raise self.wrong(key, f"is unknown; known are {', '.join(sorted(self.read))}")

@@ -113,6 +113,8 @@ def chip_named(name: str) -> Any:
     except FileNotFoundError as error:
         known = ", ".join(chips.CHIPS)
         raise UserError(f"there is no chip {name!r}, nor a file of that name; there are {known}") from error
+    except OSError as error:
+        raise UserError(f"the description {name} cannot be read: {error.strerror}") from error
     except PortingKitError as error:
         raise UserError(str(error)) from error
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triton_porting_kit.cli.captures import Arguments, Script
+from triton_porting_kit.cli.compile import chip_named
 from triton_porting_kit.cli.errors import UserError
 
 if TYPE_CHECKING:
@@ -91,18 +92,9 @@ def profile(
 
 def _description(chip: str, folder: Path) -> dict[str, str]:
     """The environment of a chip: nothing if none is named, as the backend may have its own."""
-    from triton_porting_kit.chips import CHIPS, load
-    from triton_porting_kit.errors import DescriptionError
-
     if not chip:
         return {}
-    if chip not in CHIPS and not Path(chip).is_file():
-        raise UserError(f"there is no chip {chip!r}; the kit has {', '.join(CHIPS)}, or name a TOML file")
-    try:
-        description = load(chip)
-    except DescriptionError as error:
-        raise UserError(str(error)) from None
-    (folder / "description").write_text(description.text)
+    (folder / "description").write_text(chip_named(chip).text)
     return {"VNPU_DESCRIPTION": str(folder / "description")}
 
 
