@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from triton_porting_kit.binaries.shared_object import link_shared_object
     from triton_porting_kit.compiler import libdevice
     from triton_porting_kit.compiler.backend import PipelineBackend
+    from triton_porting_kit.compiler.commands import command_words
     from triton_porting_kit.compiler.cpp.build import opencl_failure
     from triton_porting_kit.compiler.cpp.header import CppHeader
     from triton_porting_kit.compiler.cpp.opencl import kernel_name as opencl_kernel_name
@@ -39,6 +40,7 @@ __all__ = [
     "Pipeline",
     "PipelineBackend",
     "Stage",
+    "command_words",
     "compile_linalg",
     "cpp_pipeline",
     "cpp_stages",
@@ -78,6 +80,7 @@ __getattr__ = names_of(
         "Pipeline": "compiler.pipeline",
         "PipelineBackend": "compiler.backend",
         "Stage": "compiler.pipeline",
+        "command_words": "compiler.commands",
         "compile_linalg": "compiler.linalg.stages",
         "cpp_pipeline": "compiler.cpp.stages",
         "cpp_stages": "compiler.cpp.stages",

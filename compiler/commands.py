@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.errors import CompilationError, OptionError
 
 INPUT, OUTPUT = "{input}", "{output}"
 """Placeholders in arguments: the path of a file with the text, and the path that the program writes its output to."""
@@ -29,6 +30,20 @@ class Finished:
     diagnostics: str
     input_name: str
     """The name of the input in the program's messages: a path, or ``<stdin>``."""
+
+
+def command_words(text: str, option: str) -> tuple[str, ...]:
+    """The program and the arguments of a command that a compile option gives as text, split as a shell does.
+
+    An empty text has none. Raises `OptionError`, which names the option, if a quotation does not end.
+    """
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise OptionError(
+            f"{option} is {text!r}, which cannot be split into arguments: {str(error).lower()}",
+            remedy="quote it as for a shell: each quotation mark needs another one that closes it",
+        ) from None
 
 
 def run(

@@ -54,8 +54,14 @@ class BuildOptions:
 
 
 def find_compiler() -> tuple[str, ...]:
-    """The C++ compiler's command. Raises `LauncherBuildError` if there is none."""
-    command = shlex.split(os.environ.get("CXX", ""))
+    """The C++ compiler's command. Raises `LauncherBuildError` if there is none, or CXX is no command."""
+    named = os.environ.get("CXX", "")
+    try:
+        command = shlex.split(named)
+    except ValueError as error:
+        raise LauncherBuildError(
+            f"CXX is {named!r}, which cannot be split into arguments ({str(error).lower()}): quote it as for a shell"
+        ) from None
     if command:
         if shutil.which(command[0]) is None:
             raise LauncherBuildError(f"the compiler that CXX names, {shlex.join(command)}, was not found")

@@ -30,6 +30,15 @@ def test_options_stand_before_the_program(tpk: Tpk) -> None:
     assert sorted(path.name for path in Path("c").glob("0*")) == ["0001-twice", "0002-twice", "0003-twice"]
 
 
+def test_no_launch(tpk: Tpk) -> None:
+    Path("end.py").write_text("import sys; sys.exit(int(sys.argv[1]))")
+    said = "tpk: no launch of a kernel 'four*' was recorded"
+    done = tpk("capture", "--kernel", "four*", "end.py", "0")
+    assert (done.status, done.errors) == (0, f"{said}; only drivers made with the kit record launches\n")
+    done = tpk("capture", "--kernel", "four*", "end.py", "3")
+    assert (done.status, done.errors) == (3, f"{said}\n")  # the program itself says why it failed
+
+
 def test_replay(tpk: Tpk) -> None:
     capture("program.py")
     outcome = tpk("replay", "captures/0004-thrice", "--repeat", "2", "--dump", "out")

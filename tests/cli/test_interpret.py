@@ -58,6 +58,9 @@ def test_an_access_out_of_bounds(tpk: Tpk, add: str, kernels: Path) -> None:
         ("ones(2), ones(2), ones(2), m=1", "add_kernel has no parameter for 'm=1'"),
         ("ones(2), ones(2), ones(2), 1.5", "n has type i32, and '1.5' is not a number of this type"),
         ("ones(2), ones(2), 7, 1", "out_ptr is a pointer to f32, and '7' is not a valid argument for it: give FILE.npy, zeros(1000)"),
+        (f"zeros({10**15}), ones(2), ones(2), 1", f"zeros({10**15}), given for x_ptr, is too large an array: Unable"),
+        ("ones(2), ones(4294967296x4294967296), ones(2), 1", "ones(4294967296x4294967296), given for y_ptr, is too large"),
+        (f"ones(2), ones(2), random({10**22}), 1", f"random({10**22}), given for out_ptr, is too large"),
         ("ones(2), none.npy, ones(2), 1", "NumPy cannot read none.npy, given for y_ptr"),
     ],
 )  # fmt: skip

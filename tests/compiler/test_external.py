@@ -13,10 +13,10 @@ import triton
 import triton.language as tl
 from ttir_source import ttir_module
 
-from triton_porting_kit.compiler import Stage, run_tool, tool_version
+from triton_porting_kit.compiler import Stage, command_words, run_tool, tool_version
 from triton_porting_kit.compiler.artefacts import Parsed, mlir_artefact
 from triton_porting_kit.compiler.structured import import_ttir
-from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.errors import CompilationError, OptionError
 from triton_porting_kit.toolchain import compat, mlir
 
 
@@ -306,3 +306,10 @@ def test_the_version_of_a_program(tmp_path: Path) -> None:
         tool_version((str(path), "other"))
     with pytest.raises(CompilationError, match="'no-such-opt' was not found"):
         tool_version(("no-such-opt",))
+
+
+def test_the_words_of_a_command() -> None:
+    assert command_words("c++ -D'A B' {input}", "cxx_command") == ("c++", "-DA B", "{input}")
+    assert command_words("", "cxx_command") == ()
+    with pytest.raises(OptionError, match=r"cxx_command is 'g\+\+ \"x', which .*: no closing quot"):
+        command_words('g++ "x', "cxx_command")

@@ -164,6 +164,9 @@ def test_cxx_may_have_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("CXX", f"{find_compiler()[0]} -DSOMETHING='a b'")
     assert find_compiler()[1:] == ("-DSOMETHING=a b",)
     build_module(SOURCE, "tiny")
+    monkeypatch.setenv("CXX", 'g++ "x')
+    with pytest.raises(LauncherBuildError, match="CXX is 'g\\+\\+ \"x', which cannot be split"):
+        find_compiler()
 
 
 @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])

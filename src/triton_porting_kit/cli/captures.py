@@ -59,10 +59,9 @@ def capture(
     for found in recorded:
         _say(f"{found.folder}: {described(found.manifest)}", err=True)
     if not recorded:
-        typer.echo(
-            f"tpk: no launch of a kernel {kernel!r} was recorded; only drivers made with the kit record launches",
-            err=True,
-        )
+        # A program that failed has said why: perhaps it did not come to a launch.
+        hint = "" if status else "; only drivers made with the kit record launches"
+        typer.echo(f"tpk: no launch of a kernel {kernel!r} was recorded{hint}", err=True)
     if status < 0:
         typer.echo(f"tpk: {script} was killed by {signal.Signals(-status).name}", err=True)
     raise typer.Exit(status if status >= 0 else 128 - status)

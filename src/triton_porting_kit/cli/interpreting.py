@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 from collections.abc import Sequence
@@ -159,13 +160,17 @@ def _argument(number: int, parameter: Parameter, text: str) -> Any:
     made = _ARRAY.fullmatch(text)
     if made is None:
         return _loaded(parameter, text)
-    return _made(made[1], tuple(int(size) for size in made[2].split("x")), parameter.pointee, _SEED + number)
+    shape = tuple(int(size) for size in made[2].split("x"))
+    try:
+        return _made(made[1], shape, parameter.pointee, _SEED + number)
+    except (MemoryError, OverflowError, ValueError) as error:
+        raise UserError(f"{text}, given for {parameter.name}, is too large an array: {error}") from error
 
 
 def _made(kind: str, shape: tuple[int, ...], element: str, seed: int) -> Any:
     import numpy as np
 
-    count = int(np.prod(shape))
+    count = math.prod(shape)
     random = np.random.default_rng(seed)
     if kind == "random":
         values = random.integers(0, 100, count) if element.startswith("i") else random.uniform(-1, 1, count)
