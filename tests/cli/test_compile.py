@@ -242,6 +242,14 @@ MISTAKES = {
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--features", "avx2"],
         "'avx2' starts with neither + nor -",
     ),
+    "unknown feature": (
+        ["{file}:add_kernel", "-s", POINTERS + ", 64", "--cpu", "haswell", "--features", "-avx2, +avx512ff"],
+        "x86_64 has no feature 'avx512ff'; there are avx512f",
+    ),
+    "feature of another CPU": (
+        ["{file}:add_kernel", "-s", POINTERS + ", 64", "--cpu", "neoverse-n1", "--features", "+avx2"],
+        "aarch64 has no feature 'avx2'; there are",
+    ),
     "unknown backend": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--backend", "npu"],
         "there is no backend 'npu'; the registered ones are amd, amdgpu, cpu, nvidia",

@@ -107,3 +107,9 @@ def test_options_are_given_one_by_one_where_no_file_can_hold_them(
     assert assembly() == expected
     assert len(options) > 2
     assert not [option for option in options if option.startswith("@")]
+
+
+def test_known_features_are_those_of_the_host_and_of_other_architectures() -> None:
+    assert llvm.host_features().keys() <= llvm.known_features(llvm.host_triple())
+    assert "sve2" in llvm.known_features("aarch64-unknown-linux-gnu")
+    assert llvm.known_features("z80-unknown-none") == frozenset()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import platform
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from triton_porting_kit.cli import kernel_file, specialization
 from triton_porting_kit.cli.errors import UserError
 from triton_porting_kit.errors import CompilationError, OptionError, ToolchainError
+
+if TYPE_CHECKING:
+    from triton_porting_kit.compiler import CpuTarget
 
 
 @dataclass(frozen=True)
@@ -244,10 +248,25 @@ def _cpu_options(request: Request) -> dict[str, str]:
 
     try:
         target = CpuTarget.named(request.cpu) if request.cpu else CpuTarget.host()
-        target = target.with_features(request.features)
+        changed = target.with_features(request.features)
     except ValueError as error:
         raise UserError(str(error)) from error
-    return target.options()
+    if request.features:
+        _check_features(request.features, target)
+    return changed.options()
+
+
+def _check_features(changes: str, target: CpuTarget) -> None:
+    """Raise `UserError` for a feature that LLVM would ignore, with the known ones that are spelt alike."""
+    from triton_porting_kit.toolchain import llvm
+
+    known = llvm.known_features(target.triple)
+    for name in (change.strip()[1:] for change in changes.split(",") if change.strip()):
+        if known and name not in known:
+            close = difflib.get_close_matches(name, sorted(known), 5) or sorted(known)
+            raise UserError(
+                f"{target.triple.partition('-')[0]} has no feature {name!r}; there are {', '.join(close)}"
+            )
 
 
 def _stages(backend: Any, options: Any) -> dict[str, Any]:

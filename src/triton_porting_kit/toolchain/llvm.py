@@ -9,6 +9,9 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import re
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping
@@ -42,6 +45,26 @@ def host_features() -> dict[str, bool]:
 def host_triple() -> str:
     """The triple of this process, e.g. ``x86_64-unknown-linux-gnu``."""
     return str(llvm.get_process_triple())
+
+
+_HELP = """
+import sys
+import llvmlite.binding as llvm
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
+llvm.Target.from_triple(sys.argv[1]).create_target_machine(features="+help")
+"""
+
+
+def known_features(triple: str) -> frozenset[str]:
+    """Every feature of a triple's architecture that LLVM knows, from the help that LLVM prints.
+
+    A process of its own prints it: LLVM writes to the standard error of the process. Empty if there is no such text.
+    """
+    printed = subprocess.run(
+        [sys.executable, "-c", _HELP, triple], capture_output=True, text=True, check=False
+    ).stderr
+    return frozenset(re.findall(r"^  (\S+) +- ", printed.partition("Available features")[2], re.MULTILINE))
 
 
 class LinkedObject:
