@@ -27,7 +27,7 @@ from triton_porting_kit.compiler.loops.memory.non_temporal import NonTemporal
 from triton_porting_kit.compiler.loops.state import ATOMIC, LOADS, WRITES, Grid, Origins, Rules, program_ids
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.target import CpuTarget
-from triton_porting_kit.errors import SourceLocation
+from triton_porting_kit.errors import CompilationError, SourceLocation
 from triton_porting_kit.on_demand import function
 
 if TYPE_CHECKING:
@@ -119,8 +119,8 @@ def lower_to_loops(
         _end(builder)
     else:
         _run_programs(lowering, program, begin, end, counted, note)
-    cleared_bytes = lowering.scratch.cleared.size
-    scratch_bytes = lowering.scratch.size
+    _check_name(program.name, lowering.data)
+    cleared_bytes, scratch_bytes = lowering.scratch.cleared.size, lowering.scratch.size
     numbers = {}
     if lowering.checks is not None:
         numbers[abi.ARGUMENT_BYTES] = lowering.checks.argument_bytes
@@ -145,6 +145,14 @@ def lower_to_loops(
     places = [] if lowering.source_lines is None else lowering.source_lines.lines(text)
     reaches = None if lowering.scratch.kept.size else lowering.scratch.reaches
     return LoopsResult(text, program.name, scratch_bytes, cleared_bytes, places, program.promises, reaches)
+
+
+def _check_name(name: str, data: ModuleData) -> None:
+    if name in {*data.names(), abi.VERSION_SYMBOL}:
+        raise CompilationError(
+            f"the kernel {name!r} has the name of a function or of data that its own code uses",
+            remedy="give the kernel another name: one that does not begin with tpk_",
+        )
 
 
 def _run_programs(

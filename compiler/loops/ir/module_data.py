@@ -52,6 +52,10 @@ class ModuleData:
         names = ", ".join(value.name for value in arguments)
         return self._builder.effect(f"llvm.call @{routine}({names}) : ({types}) -> {result or '()'}", result)
 
+    def names(self) -> set[str]:
+        """The symbols that are defined or declared here."""
+        return {*self._symbols.values(), *self._declarations}
+
     def lines(self) -> list[str]:
         """The definitions and declarations, as MLIR."""
         data = [

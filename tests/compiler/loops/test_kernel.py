@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 import sample_loops
 from native_functions import link, loops_of
+from ttir_source import ttir_text
 
+from triton_porting_kit import chips
 from triton_porting_kit.abi.kernel import SCRATCH, VERSION, VERSION_SYMBOL
+from triton_porting_kit.compiler import npu_pipeline
+from triton_porting_kit.errors import CompilationError, CompilerDefect
 
 Run = ctypes.CFUNCTYPE(
     ctypes.c_int32,
@@ -105,3 +109,12 @@ def test_scratch_is_kept_to() -> None:
     x = np.arange(65, dtype=np.int32)
     assert linked(x, x, 0, 0, 1, (1, 1, 1)) == 0
     np.testing.assert_array_equal(x, [0, *range(64)])
+
+
+@pytest.mark.parametrize("name", ["tpk_npu_element_store", VERSION_SYMBOL])
+def test_a_kernel_named_as_a_symbol_of_its_code_is_refused(name: str) -> None:
+    text = ttir_text(sample_loops.where_am_i, {"X": "*i32", "O": "*i32", "n": "i32"})
+    pipeline = npu_pipeline(chips.load("n1")).after("ttir").until("loops")
+    with pytest.raises(CompilationError, match=f"the kernel '{name}' has the name of") as info:
+        pipeline.run(text.replace('"where_am_i"', f'"{name}"'), {})
+    assert not isinstance(info.value, CompilerDefect)
