@@ -126,11 +126,10 @@ def lower_to_loops(
         numbers[abi.ARGUMENT_BYTES] = lowering.checks.argument_bytes
     if note is not None:  # the kept part is last in scratch, and this is its first entry
         numbers[abi.PROGRAM] = scratch_bytes - lowering.scratch.kept.size
-    exported_bytes = scratch_bytes
+    exported_bytes = scratch_bytes if window is None else window.bytes
     if window is not None:
         assert not cleared_bytes, "nobody clears local memory"
         numbers[window.symbol] = window.symbol_value
-        exported_bytes = window.bytes
     numbers |= told
     text = _module_text(
         program.name,
