@@ -99,7 +99,9 @@ def compile_again(source: Any, metadata: Any, **options: Any) -> Any:
     given = {"target": metadata.target, "options": known | options}
     if not isinstance(source, IRSource):
         return triton.compile(source, **given)
-    with tempfile.TemporaryDirectory() as folder:  # Triton takes IR by its file, which may be another one by now
+    with (
+        tempfile.TemporaryDirectory() as folder
+    ):  # Triton takes IR by its file, which may be another one by now
         path = Path(folder, Path(source.path).name)
         path.write_text(source.src)
         return triton.compile(str(path), **given)
