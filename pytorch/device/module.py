@@ -278,6 +278,8 @@ _INDUCTOR = ("Scheduling", "PythonWrapperCodegen", "CppWrapperCodegen", "Wrapper
 
 
 def __getattr__(name: str) -> Any:
+    if name == "_initialized":  # torch.utils.checkpoint keeps random states only of devices that say so
+        return is_initialized()
     if name in _INDUCTOR:
         return getattr(importlib.import_module("triton_porting_kit.pytorch.inductor.codegen"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 from host_backend import BACKEND, NAME
+from torch.utils.checkpoint import checkpoint
 from triton.backends import backends
 from triton.runtime import driver
 
@@ -26,6 +27,39 @@ def test_the_module_answers_as_torch_cuda_does(chip: Any) -> None:
     assert chip.current_device() == 0
     assert chip.get_device_properties().multi_processor_count >= 1
     assert torch.accelerator.current_accelerator() == torch.device(NAME)
+
+
+READ_BY_TORCH = {
+    "_initialized": True,
+    "is_initialized": True,
+    "_is_in_bad_fork": False,
+    "_lazy_init": None,
+    "current_device": 0,
+    "device_count": 1,
+    "is_available": True,
+    "synchronize": None,
+    "get_amp_supported_dtype": [torch.bfloat16, torch.float16],
+}
+"""What torch's code for any device reads from ``torch.<name>``, and what it has to find there once the device is open.
+
+``torch.utils.checkpoint``, ``random``, ``_utils``, ``utils.backend_registration``, ``amp.autocast_mode``, ``autograd``
+"""
+
+
+@pytest.mark.parametrize("name", READ_BY_TORCH)
+def test_the_module_has_what_torch_reads(chip: Any, name: str) -> None:
+    chip.init()
+    found = getattr(chip, name)
+    assert (found() if callable(found) else found) == READ_BY_TORCH[name]
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_checkpoints_draw_the_same_random_numbers_again(chip: Any, use_reentrant: bool) -> None:
+    x = torch.ones(50, 50, device=NAME, requires_grad=True)
+    made = checkpoint(lambda x: torch.nn.functional.dropout(x * 1, 0.5), x, use_reentrant=use_reentrant)
+    made.sum().backward()
+    assert x.grad is not None
+    assert x.grad.cpu().equal(made.detach().cpu())
 
 
 def test_streams_and_events(chip: Any) -> None:
