@@ -40,18 +40,28 @@ class Accelerator:
             )
         return backends[self.backend].driver()  # type: ignore[no-any-return]
 
-    @cached_property
+    @property
     def device(self) -> Device:
-        """The device."""
+        """The device. Raises RuntimeError as `check_process`."""
+        self.check_process()
+        return self._device
+
+    @cached_property
+    def _device(self) -> Device:
         with self._lock:
             self._process = os.getpid()
             return self.driver.devices[0]
 
-    @cached_property
+    @property
     def memory(self) -> Allocator:
-        """The memory of its tensors."""
+        """The memory of its tensors. Raises RuntimeError as `check_process`."""
+        self.check_process()
+        return self._memory
+
+    @cached_property
+    def _memory(self) -> Allocator:
         with self._lock:
-            return vars(self).get("memory") or Allocator(self.device, self._was_reset)
+            return vars(self).get("_memory") or Allocator(self.device, self._was_reset)
 
     def _was_reset(self) -> None:
         for call in self.after_reset:

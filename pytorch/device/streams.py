@@ -127,7 +127,9 @@ class Event:
         return self._device.elapsed_time(self._handle, end_event._handle)
 
     def __del__(self) -> None:
-        if hasattr(self, "_handle") and self._generation == self._device.generation:
+        if not hasattr(self, "_handle") or accelerator().in_forked_child:
+            return
+        if self._generation == self._device.generation:
             self._device.destroy_event(self._handle)
 
 
@@ -172,4 +174,6 @@ def stream(stream: Any) -> StreamContext:
 
 def raw_stream(device: int) -> int:
     """The handle of the stream that this thread's work goes to. Code of Inductor calls it."""
-    return accelerator().stream()
+    found = accelerator()
+    found.check_process()
+    return found.stream()

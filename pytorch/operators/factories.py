@@ -16,7 +16,6 @@ def empty_like_layout(
 ) -> torch.Tensor:
     """A tensor of the device with undefined contents; contiguous if `strides` is None."""
     found = accelerator()
-    found.check_process()
     return found.memory.empty(
         tuple(sizes), None if strides is None else tuple(strides), dtype, found.stream()
     )

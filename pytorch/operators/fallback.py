@@ -76,6 +76,7 @@ def run(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
     """
     if torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.Python):
         return _on_host(operator, args, kwargs)
+    accelerator().check_process()  # a child has no thread that compiles
     try:
         return eager.call(operator, args, kwargs)
     except eager.NotCompiled as reason:

@@ -19,6 +19,8 @@ from triton.runtime import driver
 
 from triton_porting_kit.errors import InvalidArgument, SignatureError
 from triton_porting_kit.pytorch import register_device
+from triton_porting_kit.pytorch.accelerator import accelerator
+from triton_porting_kit.pytorch.device.streams import raw_stream
 
 
 def test_the_module_answers_as_torch_cuda_does(chip: Any) -> None:
@@ -104,14 +106,28 @@ def test_save_and_load(chip: Any) -> None:
     assert torch.load(file, map_location="cpu")["x"].equal(torch.arange(1.0, 5.0))
 
 
-@pytest.mark.parametrize("use", [lambda chip: chip.init(), lambda chip: torch.empty(3, device=NAME)])
+IN_A_CHILD = {
+    "init": lambda chip, x: chip.init(),
+    "empty": lambda chip, x: torch.empty(3, device=NAME),
+    "fill": lambda chip, x: x.fill_(7),
+    "item": lambda chip, x: x[0].item(),
+    "compiled before": lambda chip, x: x.add_(1),
+    "never compiled": lambda chip, x: x.atan2_(x),
+    "synchronize": lambda chip, x: chip.synchronize(),
+    "stream": lambda chip, x: chip.Stream(),
+    "event": lambda chip, x: chip.Event(),
+    "inductor": lambda chip, x: raw_stream(0),
+}
+
+
+@pytest.mark.parametrize("use", IN_A_CHILD.values(), ids=IN_A_CHILD)
 def test_a_forked_process_is_told_to_spawn(chip: Any, use: Any) -> None:
-    chip.init()
+    x = torch.ones(8, device=NAME).add_(1)
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         try:
-            use(chip)
+            use(chip, x)
         except RuntimeError as error:
             os.write(writer, str(error).encode())
         os._exit(0)
