@@ -108,6 +108,8 @@ class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
         tuning.tune_quickly(_Active)
         self.utils = DriverUtils(self)
         self._current = _Current()
+        self.inherited_stream: Callable[[], int] | None = None
+        """If set, gives the current stream of threads that have set none, such as those of torch's autograd."""
 
     # --- what a vendor implements --------------------------------------------------------------------------
 
@@ -197,7 +199,10 @@ class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
 
     def get_current_stream(self, device: int | None = None) -> int:
         """The handle of the stream that launches of this thread use."""
-        return self._current.streams.get(self._current.device if device is None else device, DEFAULT_STREAM)
+        stream = self._current.streams.get(self._current.device if device is None else device)
+        if stream is not None:
+            return stream
+        return DEFAULT_STREAM if self.inherited_stream is None else self.inherited_stream()
 
     def set_current_stream(self, stream: int, device: int | None = None) -> None:
         """Let launches of this thread on a device (the current one by default) use `stream`."""

@@ -24,7 +24,7 @@ from triton_porting_kit.pytorch import (
     storages,
 )
 from triton_porting_kit.pytorch._storage import Answer
-from triton_porting_kit.pytorch.device import module
+from triton_porting_kit.pytorch.device import module, streams
 
 _UNNAMED = "privateuseone"
 
@@ -97,15 +97,17 @@ class _Guard(torch._C._acc.DeviceGuard):
 
 
 class _Engine(type(torch.autograd.Variable._execution_engine)):  # type: ignore[misc]
-    """Torch's engine of gradients, which raises the exception that the device guard had to put aside.
+    """Torch's engine of gradients, in order with the device's streams.
 
-    Such exceptions are raised while torch traces a gradient, for instance if a result's size depends on values.
+    It raises the exception that the device guard had to put aside. Such exceptions are raised while torch traces a
+    gradient, for instance if a result's size depends on values.
     """
 
     def run_backward(self, *args: Any, **kwargs: Any) -> Any:
         _DEVICE_TYPE.take()
         try:
-            return super().run_backward(*args, **kwargs)
+            with streams.backward():
+                return super().run_backward(*args, **kwargs)
         except SystemError:
             if exception := _DEVICE_TYPE.take():
                 raise exception from None

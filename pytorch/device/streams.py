@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,6 +19,13 @@ _QUERY_SECONDS = 20e-3
 
 _PRIVATE_USE_1 = 20
 """``c10::DeviceType::PrivateUse1``: c10/core/DeviceType.h."""
+
+
+_owned: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()
+"""The streams that were created here and not destroyed yet, by handle."""
+
+_current = threading.local()
+"""`stream` keeps the current stream of a thread, which programs need not keep."""
 
 
 class Stream(torch.Stream):
@@ -36,6 +47,8 @@ class Stream(torch.Stream):
         stream: Stream = super().__new__(cls, stream_id=handle, device_index=0, device_type=_PRIVATE_USE_1)
         stream._owner = stream_id is None
         stream._generation = accelerator().device.generation
+        if stream._owner:
+            _owned[handle] = stream
         return stream
 
     def __del__(self) -> None:
@@ -154,7 +167,8 @@ def _handle(stream: Any) -> int:
 
 def current_stream(device: Any = None) -> Stream:
     """The stream that this thread's work goes to."""
-    return Stream(stream_id=accelerator().stream())
+    handle = accelerator().stream()
+    return _owned.get(handle) or Stream(stream_id=handle)
 
 
 def default_stream(device: Any = None) -> Stream:
@@ -165,6 +179,7 @@ def default_stream(device: Any = None) -> Stream:
 def set_stream(stream: Any) -> None:
     """Let this thread's work go to a stream."""
     accelerator().driver.set_current_stream(stream.stream_id, 0)
+    _current.stream = stream
 
 
 def stream(stream: Any) -> StreamContext:
@@ -177,3 +192,59 @@ def raw_stream(device: int) -> int:
     found = accelerator()
     found.check_process()
     return found.stream()
+
+
+# --- gradients -------------------------------------------------------------------------------------------
+
+_CALLER = "triton_porting_kit.stream"
+"""The name of the stream of a thread that computes gradients. torch passes it to its own threads."""
+
+
+@contextmanager
+def backward() -> Iterator[None]:
+    """A context in which torch computes gradients: on this thread's current stream, in all of torch's threads.
+
+    The forward pass may have run on other streams, and PyTorch does not say on which: a guard of a device that is
+    written in Python has no streams. So the current stream first waits for all other ones. They wait for it afterwards,
+    because it used memory that is theirs.
+    """
+    found = accelerator()
+    if not found.is_open or found.in_forked_child:
+        yield
+        return
+    stream = found.stream()
+    if stream == DEFAULT_STREAM and not _owned:
+        yield
+        return
+    found.driver.inherited_stream = _inherited
+    outer = _inherited()
+    _join(stream)
+    torch._C._stash_obj_in_tls(_CALLER, stream)
+    try:
+        yield
+    finally:
+        torch._C._stash_obj_in_tls(_CALLER, outer)
+        _join(stream)
+
+
+def _inherited() -> int:
+    if torch._C._is_key_in_tls(_CALLER):
+        return torch._C._get_obj_in_tls(_CALLER)  # type: ignore[no-any-return]
+    return DEFAULT_STREAM
+
+
+def _join(stream: int) -> None:
+    """Let later work of one stream and of all others wait for the work that is on any of them now."""
+    device = accelerator().device
+    live = {each.stream_id: each for each in list(_owned.values()) if each._generation == device.generation}
+    others = (live.keys() | {DEFAULT_STREAM}) - {stream}
+    event = device.create_event()
+    try:
+        for other in others:
+            device.record_event(event, other)
+            device.wait_event(stream, event)
+        device.record_event(event, stream)
+        for other in others:
+            device.wait_event(other, event)
+    finally:
+        device.destroy_event(event)

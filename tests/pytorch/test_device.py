@@ -6,7 +6,7 @@ import io
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -79,6 +79,72 @@ def test_streams_and_events(chip: Any) -> None:
     stream.synchronize()
     assert any(stream.query() for _ in range(1000))
     assert start.elapsed_time(end) >= 0
+
+
+def test_a_current_stream_need_not_be_kept(chip: Any) -> None:
+    before = chip.current_stream()
+    try:
+        chip.set_stream(chip.Stream())
+        assert (torch.ones(4, device=NAME).clone() + 1).tolist() == [2] * 4
+        with chip.stream(before):
+            pass
+        assert (torch.ones(4, device=NAME).clone() + 1).tolist() == [2] * 4
+    finally:
+        chip.set_stream(before)
+
+
+class _Streams(torch.autograd.Function):
+    """Notes the streams of a forward and of a backward pass."""
+
+    seen: ClassVar[list[int]] = []
+
+    @staticmethod
+    def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+        _Streams.seen = [raw_stream(0)]
+        return x * 1
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> torch.Tensor:
+        _Streams.seen.append(raw_stream(0))
+        return gradient * 1
+
+
+def test_gradients_are_computed_on_the_callers_stream(chip: Any) -> None:
+    x = torch.ones(3, device=NAME, requires_grad=True)
+    first, second = chip.Stream(), chip.Stream()
+    for forward, backward in [(first, first), (first, second), (second, chip.default_stream())]:
+        x.grad = None
+        with chip.stream(forward):
+            made = _Streams.apply(x).sum()
+        with chip.stream(backward):
+            made.backward()
+            assert x.grad is not None
+            assert x.grad.tolist() == [1] * 3
+        assert _Streams.seen == [forward.stream_id, backward.stream_id]
+
+
+def test_gradients_wait_for_other_streams_which_wait_for_them(
+    chip: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, order = accelerator().device, []
+    first, second = chip.Stream(), chip.Stream()
+    handles = {0: "default", first.stream_id: "first", second.stream_id: "second"}
+    recorded = {}
+    record, wait = device.record_event, device.wait_event
+    monkeypatch.setattr(
+        device, "record_event", lambda e, s=0: (recorded.update({e: handles.get(s)}), record(e, s))
+    )
+    monkeypatch.setattr(
+        device, "wait_event", lambda s, e: (order.append((handles.get(s), recorded[e])), wait(s, e))
+    )
+    x = torch.ones(3, device=NAME, requires_grad=True)
+    x.register_hook(lambda gradient: order.append("gradient"))
+    with chip.stream(first):
+        (x * 1).sum().backward()
+    before, after = order[: order.index("gradient")], order[order.index("gradient") + 1 :]
+    for joined in (before, after):
+        assert {("first", "default"), ("first", "second")} <= set(joined)
+        assert {("default", "first"), ("second", "first")} <= set(joined)
 
 
 def test_compiled_programs_go_on_after_a_reset(chip: Any) -> None:
