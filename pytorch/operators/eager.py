@@ -1,22 +1,34 @@
 """Operators that Inductor compiles for the device one at a time, when programs call them.
 
-An operator is compiled for the types and the shapes of its arguments. When other shapes come, it is compiled once more
-with sizes that may vary. Inductor keeps what it compiled on disk, so later processes load it.
+An operator is compiled for the types and the shapes of its arguments and for its numbers. When other shapes come, it is
+compiled once more with sizes that may vary; when other numbers come, with numbers that may vary. Inductor keeps what it
+compiled on disk, so later processes load it.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import torch
 
-from triton_porting_kit.pytorch.accelerator import accelerator
 from triton_porting_kit.pytorch.operators import miscompiled
+from triton_porting_kit.pytorch.operators.arguments import (
+    Float,
+    NotCompiled,
+    Slot,
+    check,
+    only_makes_results,
+    passed_results,
+    skeleton,
+    with_varying_numbers,
+    without_floats,
+    written,
+)
 from triton_porting_kit.pytorch.operators.layouts import is_dense
 
 _log = logging.getLogger(__name__)
@@ -34,21 +46,19 @@ _HOST_TAGS = frozenset(
 _CONFIG = {"compile_threads": 1}
 """For Inductor: one kernel is compiled sooner here than by another process."""
 
+_NUMBER_OF = torch.ops.aten._local_scalar_dense.default
+
 _MOST_SHAPES = 16
 """Variants of one operator with the same types and ranks. Calls that need more run on the host."""
 
+_MOST_NUMBERS = 16
+"""Numbers that an operator is compiled for one by one if it cannot take them as arguments."""
+
+_MOST_FAMILIES = 4096
+"""When there are more, the oldest one is dropped. Inductor loads its code from disk if it is called again."""
+
 _MOST_LAYOUTS = 8
 """Variants of one operator after which arguments with gaps or overlaps are copied: code for them is for one layout."""
-
-
-class NotCompiled(Exception):
-    """The operator must run on the host."""
-
-
-class _Slot(NamedTuple):
-    """The position of a tensor among the tensors of a call, in place of the tensor."""
-
-    place: int
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,19 @@ class _Family:
     """Why calls run on the host, if they do."""
 
 
+@dataclass
+class _Numbers:
+    """The compilations for arguments that differ in numbers, too."""
+
+    family: _Family = field(default_factory=_Family)
+    """Its code takes the numbers as arguments."""
+    constants: int = 0
+    """The families with numbers that are part of the code."""
+
+
 _families: dict[Any, _Family] = {}
+_numbers: dict[Any, _Numbers] = {}
+_Value = TypeVar("_Value")
 
 
 def call(operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -82,12 +104,59 @@ def call(operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[st
     if _HOST_TAGS.intersection(operator.tags):
         raise NotCompiled("its results depend on values or on random numbers")
     tensors: list[torch.Tensor] = []
-    static = _skeleton(operator, args, kwargs, tensors)
-    _check(tensors)
+    static = skeleton(operator, args, kwargs, tensors)
+    check(operator, tensors)
     miscompiled.move_numbers(tensors)
-    family_key = (operator, static, tuple((t.dtype, t.dim(), t.device.type) for t in tensors))
+    key = _key(operator, static, tensors)
+    family = _families.get(key)
+    results = _with_varying_numbers(operator, static, tensors) if family is None else None
+    if results is None:
+        results = _results(family or _kept(_families, key, _Family), operator, static, tensors)
+    return _outputs(operator, args, kwargs, results)
+
+
+def _key(operator: torch._ops.OpOverload, static: Any, tensors: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+    return (operator, static, tuple((t.dtype, t.dim(), t.device.type) for t in tensors))
+
+
+def _kept(table: dict[Any, _Value], key: Any, make: Callable[[], _Value]) -> _Value:
+    """The value of a key, made if there is none. The table stays below its limit."""
     with _lock:
-        family = _families.setdefault(family_key, _Family())
+        if key not in table:
+            if len(table) >= _MOST_FAMILIES:
+                del table[next(iter(table))]
+            table[key] = make()
+        return table[key]
+
+
+def _with_varying_numbers(
+    operator: torch._ops.OpOverload, static: Any, tensors: list[torch.Tensor]
+) -> list[Any] | None:
+    """The results of code that takes numbers as arguments. None if code for these numbers is to be compiled.
+
+    The first numbers of an operator become part of its code: they often are the only ones.
+    """
+    varying = with_varying_numbers(operator, static, tensors)
+    general = (without_floats(static), tensors) if varying is None else varying
+    if general[0] == static:
+        return None
+    numbers = _kept(_numbers, _key(operator, *general), _Numbers)
+    if varying is not None and numbers.constants and not numbers.family.reason:
+        try:
+            return _results(numbers.family, operator, *varying)
+        except NotCompiled as reason:
+            if not numbers.family.exact:
+                numbers.family.reason = str(reason)
+    if numbers.constants >= _MOST_NUMBERS:
+        raise NotCompiled(f"it was compiled for {_MOST_NUMBERS} other numbers")
+    numbers.constants += 1
+    return None
+
+
+def _results(
+    family: _Family, operator: torch._ops.OpOverload, static: Any, tensors: list[torch.Tensor]
+) -> list[Any]:
+    """Run the code for the arguments, which is compiled if need be."""
     if family.reason:
         raise NotCompiled(family.reason)
     _resize(family, operator, static, tensors)
@@ -100,74 +169,14 @@ def call(operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[st
     except AssertionError as error:
         # Inductor asserts that what runs on the CPU for it has the layout that torch's meta kernel says. Some of these
         # describe the kernels of GPUs: `_embedding_bag`, and up to torch 2.11 `_fft_r2c`.
-        if not _only_makes_results(operator):
+        if not only_makes_results(operator):
             raise
         family.reason = f"its results are not laid out as Inductor expects: {str(error).splitlines()[0]}"
         raise NotCompiled(family.reason) from None
-    for place in _written(operator, static) if passed is not tensors else ():
+    for place in written(operator, static) if passed is not tensors else ():
         if passed[place] is not tensors[place]:
             tensors[place].copy_(passed[place])
-    return _outputs(operator, args, kwargs, results)
-
-
-# --- arguments -------------------------------------------------------------------------------------------
-
-
-def _skeleton(
-    operator: torch._ops.OpOverload,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    tensors: list[torch.Tensor],
-) -> tuple[Any, ...]:
-    """The arguments with slots for the tensors, which are appended to `tensors`. It is hashable.
-
-    Numbers for parameters that are tensors become tensors on the host, so that other numbers need no compilation.
-    """
-    number_type = _number_type((*args, *kwargs.values()))
-    arguments = operator._schema.arguments
-    by_name = {argument.name: argument for argument in arguments}
-
-    def place(value: Any, argument: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            for index, known in enumerate(tensors):
-                if known is value:
-                    return _Slot(index)
-            tensors.append(value)
-            return _Slot(len(tensors) - 1)
-        if isinstance(value, (int, float)) and isinstance(argument.type, torch.TensorType):
-            return place(torch.tensor(value, dtype=number_type(value)), argument)
-        if isinstance(value, (list, tuple)):
-            return tuple(place(each, argument) for each in value)
-        if isinstance(value, torch.Generator):
-            raise NotCompiled("it draws random numbers")
-        return value
-
-    positional = tuple(place(value, arguments[i]) for i, value in enumerate(args))
-    named = tuple((name, place(value, by_name[name])) for name, value in sorted(kwargs.items()))
-    return (positional, named)
-
-
-def _number_type(values: Iterable[Any]) -> Any:
-    """The type that torch computes with in place of a Python number: float64 only where a tensor has it."""
-    wide = any(isinstance(v, torch.Tensor) and v.dtype in (torch.float64, torch.complex128) for v in values)
-
-    def choose(value: Any) -> torch.dtype:
-        if isinstance(value, bool):
-            return torch.bool
-        if isinstance(value, int):
-            return torch.int64
-        return torch.float64 if wide else torch.get_default_dtype()
-
-    return choose
-
-
-def _check(tensors: Sequence[torch.Tensor]) -> None:
-    name = accelerator().name
-    for tensor in tensors:
-        if tensor.dtype.is_complex or tensor.is_quantized or tensor.layout != torch.strided:
-            raise NotCompiled("Inductor compiles no complex, quantized or sparse tensors")
-        if tensor.device.type != name and tensor.dim():
-            raise NotCompiled("an argument is on the host")
+    return results
 
 
 # --- compilation -----------------------------------------------------------------------------------------
@@ -186,7 +195,7 @@ def _resize(
     family: _Family, operator: torch._ops.OpOverload, static: Any, tensors: list[torch.Tensor]
 ) -> None:
     """Give results that the caller passes the shapes that the operator gives them."""
-    outputs = _passed_results(operator, static)
+    outputs = passed_results(operator, static)
     if not outputs:
         return
     if family.exact and all(tensors[i].numel() for i in outputs):
@@ -198,41 +207,14 @@ def _resize(
         tensors[index].resize_(shape)
 
 
-def _passed_results(operator: torch._ops.OpOverload, static: Any) -> list[int]:
-    written = {
-        a.name for a in operator._schema.arguments if a.is_out and a.alias_info and a.alias_info.is_write
-    }
-    return [value.place for name, value in static[1] if name in written and isinstance(value, _Slot)]
-
-
-def _written(operator: torch._ops.OpOverload, static: Any) -> set[int]:
-    """The places of the tensors that the operator writes."""
-    positional, named = static
-    values = dict(named) | dict(zip((a.name for a in operator._schema.arguments), positional, strict=False))
-    written = [
-        values.get(a.name) for a in operator._schema.arguments if a.alias_info and a.alias_info.is_write
-    ]
-    return {
-        slot.place for slot in torch.utils._pytree.tree_leaves(written, is_leaf=_is_slot) if _is_slot(slot)
-    }
-
-
-def _only_makes_results(operator: torch._ops.OpOverload) -> bool:
-    """Whether it can run once more: all that it writes are results that the caller passes."""
-    return all(a.is_out for a in operator._schema.arguments if a.alias_info and a.alias_info.is_write)
-
-
-def _is_slot(value: Any) -> bool:
-    return isinstance(value, _Slot)
-
-
 def _result_shapes(
     operator: torch._ops.OpOverload, static: Any, tensors: list[torch.Tensor], outputs: list[int]
 ) -> list[tuple[int, tuple[int, ...]]]:
     from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     detached = [t.detach() for t in tensors]
-    with torch.no_grad(), FakeTensorMode() as mode:
+    with torch.no_grad(), FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True) as mode:
         fakes = [mode.from_tensor(t) for t in detached]
         torch.fx.Interpreter(_graph(operator, static, len(tensors))).run(*fakes)
     return [(i, tuple(fakes[i].shape)) for i in outputs if fakes[i].shape != tensors[i].shape]
@@ -264,7 +246,7 @@ def _find(
     if len(family.exact) + len(family.general) >= _MOST_SHAPES:
         raise NotCompiled(f"it was compiled {_MOST_SHAPES} times for other shapes")
     dynamic = bool(family.exact)
-    outputs = _passed_results(operator, static)
+    outputs = passed_results(operator, static)
     shapes = _in_compiler(_result_shapes, operator, static, tensors, outputs) if dynamic and outputs else []
     if shapes:
         for index, shape in shapes:
@@ -340,8 +322,11 @@ def _graph(operator: torch._ops.OpOverload, static: Any, count: int) -> torch.fx
     inputs = [graph.placeholder(f"a{i}") for i in range(count)]
 
     def fill(value: Any) -> Any:
-        if isinstance(value, _Slot):
-            return inputs[value.place]
+        if isinstance(value, Slot):
+            tensor = inputs[value.place]
+            return graph.call_function(_NUMBER_OF, (tensor,)) if value.is_number else tensor
+        if isinstance(value, Float):
+            return value.value
         return [fill(each) for each in value] if isinstance(value, tuple) else value
 
     positional, named = static

@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_map
 from triton_porting_kit.errors import InvalidArgument
 from triton_porting_kit.pytorch.accelerator import accelerator
 from triton_porting_kit.pytorch.operators import eager, generators
+from triton_porting_kit.pytorch.operators.arguments import NotCompiled
 from triton_porting_kit.pytorch.operators.copies import to_device, to_host
 from triton_porting_kit.pytorch.operators.registry import KEY, outside_dynamo
 
@@ -79,7 +80,7 @@ def run(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
     accelerator().check_process()  # a child has no thread that compiles
     try:
         return eager.call(operator, args, kwargs)
-    except eager.NotCompiled as reason:
+    except NotCompiled as reason:
         _log.debug("%s runs on the CPU: %s", operator, reason)
     return run_on_host(operator, *args, **kwargs)
 

@@ -118,6 +118,52 @@ def test_numbers_need_no_compilation(chip: Any) -> None:
     assert chip.fallbacks() == {}
 
 
+NUMBERS = {
+    "add": (lambda x, n: x.add(x, alpha=n), (1.5, 0.1, 3, math.inf)),
+    "add in float64": (lambda x, n: x.double().add(x.double(), alpha=n), (1.5, 0.1, 1 / 3, 1e-300)),
+    "masked_fill": (lambda x, n: x.masked_fill(x > 0, n), (-0.0, 0.0, math.nan, math.nan)),
+    "pow": (lambda x, n: x.pow(n), (2, 3, -1, 0)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_are_no_tensors_become_arguments(chip: Any, name: str) -> None:
+    operator, numbers = NUMBERS[name]
+    families = 0
+    for place, number in enumerate(numbers):
+        found, expected = operator(values(9).to(NAME), number).cpu(), operator(values(9), number)
+        assert torch.allclose(found, expected, rtol=1e-6, equal_nan=True)
+        assert math.isnan(number) or found.signbit().equal(expected.signbit())
+        if place == 1:
+            families = len(eager._families)
+    assert len(eager._families) == families
+    assert chip.fallbacks() == {}
+
+
+def test_bounds_of_integers_are_not_rounded(chip: Any) -> None:
+    x = torch.tensor([-2, 1, 5], dtype=torch.int32)
+    for bound in (1, 2, 0.5, 1.5):
+        assert x.to(NAME).clamp(0, bound).cpu().equal(x.clamp(0, bound))
+
+
+def test_many_numbers_that_code_cannot_take_run_on_the_cpu(
+    chip: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(eager, "_MOST_NUMBERS", 1)
+    x = values(2, 3)
+    for weight in (0.25, 0.75, 0.25):
+        assert torch.allclose(x.to(NAME).lerp(2 * x.to(NAME), weight).cpu(), x.lerp(2 * x, weight))
+    assert list(chip.fallbacks().values()) == [1]
+
+
+def test_old_code_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eager, "_MOST_FAMILIES", 2)
+    table: dict[str, list[int]] = {}
+    for key in "abca":
+        eager._kept(table, key, list)
+    assert list(table) == ["c", "a"]
+
+
 @pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 def test_results_that_are_passed_are_resized(chip: Any) -> None:
     for shape in [(0,), (2, 5), (7,), (3, 3)]:
