@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from triton_porting_kit.errors import MissingHook
+
 
 class LaunchEntry(Protocol):
     """A device's native launch routine: its address and the pointer to pass as its first argument.
@@ -19,3 +21,14 @@ class LaunchEntry(Protocol):
 
     @property
     def context(self) -> int: ...
+
+
+def required(entry: LaunchEntry | None) -> LaunchEntry:
+    """The entry, for a launcher that calls it. Raises `MissingHook` if the device has none."""
+    if entry is None:
+        raise MissingHook(
+            "the device has no native launch routine: its hook `launch_entry` returned None, and this launcher calls "
+            "that routine. Launch with PythonLauncher.of(source, metadata, device), which calls the hook `launch`, "
+            "or implement `launch_entry`"
+        )
+    return entry

@@ -10,7 +10,7 @@ from triton_porting_kit.launcher import _packed
 from triton_porting_kit.launcher.build import BuildOptions, Shared, build_module
 from triton_porting_kit.launcher.codegen import RuntimeSymbol, generate_source
 from triton_porting_kit.launcher.codegen.source import APART, MODULE_NAME, support_source
-from triton_porting_kit.launcher.entry import LaunchEntry
+from triton_porting_kit.launcher.entry import LaunchEntry, required
 from triton_porting_kit.launcher.guard import Guard
 from triton_porting_kit.launcher.layout import ArgLayout
 
@@ -19,19 +19,21 @@ class GeneratedLauncher(_packed.Launcher):
     """Launches one kernel on a device; constructed and called like `PackedLauncher`, with the same errors.
 
     `runtime` names a launch routine to link instead of calling `entry.function`; `options` say how to build. The
-    constructor raises `LauncherBuildError` or `InsecureCacheError`. `source` is the C++ text.
+    constructor raises `LauncherBuildError`, `InsecureCacheError`, or `MissingHook` if `entry` is None. `source` is the
+    C++ text.
     """
 
     def __init__(
         self,
         src: Any,
         metadata: Any,
-        entry: LaunchEntry,
+        entry: LaunchEntry | None,
         *,
         hidden: Mapping[str, str] | None = None,
         runtime: RuntimeSymbol | None = None,
         options: BuildOptions | None = None,
     ) -> None:
+        entry = required(entry)
         self.layout = ArgLayout.from_source(src, hidden)
         self.metadata = metadata
         self.source = generate_source(self.layout, runtime)

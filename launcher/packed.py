@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from triton_porting_kit.launcher import _packed
-from triton_porting_kit.launcher.entry import LaunchEntry
+from triton_porting_kit.launcher.entry import LaunchEntry, required
 from triton_porting_kit.launcher.guard import Guard
 from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
 from triton_porting_kit.launcher.signature import Argument
@@ -21,20 +21,22 @@ class PackedLauncher(_packed.Launcher):
     ``launcher(gridX, gridY, gridZ, stream, function, kernel_metadata, launch_metadata, launch_enter_hook,
     launch_exit_hook, *args, **hidden)``, with the values of `hidden` arguments as keywords.
 
-    Raises `GridError` and `SignatureError` for what cannot be launched, and the device's typed errors; passes on what a
-    hook raises. Any number of threads may call it at once. With `on_host`, kernels run on the host: torch tensors of
-    other devices are refused, whose addresses mean nothing there.
+    The constructor raises `MissingHook` if `entry` is None. A call raises `GridError` and `SignatureError` for what
+    cannot be launched, and the device's typed errors; it passes on what a hook raises. Any number of threads may call
+    it at once. With `on_host`, kernels run on the host: torch tensors of other devices are refused, whose addresses
+    mean nothing there.
     """
 
     def __init__(
         self,
         src: Any,
         metadata: Any,
-        entry: LaunchEntry,
+        entry: LaunchEntry | None,
         *,
         hidden: Mapping[str, str] | None = None,
         on_host: bool = False,
     ) -> None:
+        entry = required(entry)
         self.layout = ArgLayout.from_source(src, hidden)
         self.metadata = metadata
         self.guard = Guard(src, metadata, self.layout)

@@ -29,6 +29,11 @@ class PythonLauncher:
         self.guard = Guard(src, metadata, self.layout)
         self._launch = launch
 
+    @classmethod
+    def of(cls, src: Any, metadata: Any, device: Any) -> PythonLauncher:
+        """The launcher of a `Device` without a native launch routine."""
+        return cls(src, metadata, device.launch)
+
     def __call__(self, *call: Any, **hidden: Any) -> None:
         check_leading(len(call))
         x, y, z, stream, function, _, launch_metadata, enter_hook, exit_hook, *args = call

@@ -9,7 +9,7 @@ from triton.backends.compiler import GPUTarget
 
 from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.adapter import TritonDriver
-from triton_porting_kit.launcher import PackedLauncher
+from triton_porting_kit.launcher import PackedLauncher, PythonLauncher
 
 
 class OpenCLDriver(TritonDriver):
@@ -36,8 +36,9 @@ class OpenCLDriver(TritonDriver):
         properties = device.properties()
         return GPUTarget(self.backend_name, properties.arch, properties.extra["warp_size"])
 
-    def launcher_cls(self, source: Any, metadata: Any) -> PackedLauncher:
-        """The callable that launches a compiled kernel."""
+    def launcher_cls(self, source: Any, metadata: Any) -> PackedLauncher | PythonLauncher:
+        """The callable that launches a compiled kernel; without a native launch routine, in Python."""
         entry = self.device.launch_entry()
-        assert entry is not None
+        if entry is None:
+            return PythonLauncher.of(source, metadata, self.device)
         return PackedLauncher(source, metadata, entry)

@@ -7,14 +7,15 @@ import math
 import struct
 import threading
 import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from launcher_helpers import Buffer, Config, Descriptor, RecordingDevice, Strategy, call
 
-from triton_porting_kit.errors import GridError, SignatureError
-from triton_porting_kit.launcher import ArgLayout, Signature
+from triton_porting_kit.errors import GridError, MissingHook, SignatureError
+from triton_porting_kit.launcher import ArgLayout, GeneratedLauncher, PackedLauncher, Signature
 
 
 def launched(strategy: Strategy, types: Any, args: tuple[Any, ...], **hidden: Any) -> bytes:
@@ -413,6 +414,15 @@ def test_nothing_leaks(strategy: Strategy, device: RecordingDevice) -> None:
     for _ in range(50):
         run()
     assert [sys.getrefcount(item) for item in watched] == before
+
+
+@pytest.mark.parametrize("kind", [PackedLauncher, GeneratedLauncher])
+def test_a_device_without_a_native_routine_is_told_what_to_do(kind: Any) -> None:
+    source = SimpleNamespace(signature={"n": "i32"}, constants={})
+    with pytest.raises(
+        MissingHook, match=r"`launch_entry` returned None.*PythonLauncher\.of\(source, metadata, device\)"
+    ):
+        kind(source, None, None)
 
 
 def test_the_launcher_goes_away(strategy: Strategy, device: RecordingDevice) -> None:
