@@ -6,6 +6,7 @@ import functools
 import importlib.metadata
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from typing import Any
 
 import triton
 
-from triton_porting_kit.conformance.context import Context, Session
+from triton_porting_kit.conformance.context import BY_BACKEND, Context, Session
 from triton_porting_kit.conformance.language.source import make_kernel
 
 SUM = (
@@ -92,7 +93,12 @@ def own_cache(context: Context) -> Iterator[str]:
 _CHILD = """
 import json, sys
 from triton_porting_kit.conformance.registration import child
-print("\\n" + json.dumps(getattr(child, sys.argv[1])(*json.loads(sys.argv[2]))))
+from triton_porting_kit.conformance.trial import error_evidence
+try:
+    answer = {"result": getattr(child, sys.argv[1])(*json.loads(sys.argv[2]))}
+except Exception as error:
+    answer = {"raised": error_evidence(error)}
+print("\\n" + json.dumps(answer), flush=True)
 """
 
 
@@ -100,7 +106,7 @@ def in_fresh_process(task: str, *arguments: Any, **variables: str | None) -> Any
     """Call a function of `triton_porting_kit.conformance.registration.child` in a new process.
 
     `arguments` are JSON types. `variables`: changed environment variables; None removes one. Raises `RuntimeError`
-    with the output of the process if it fails.
+    with the error and the output of the process if it fails. Unless the suite is at fault, that is the backend's.
     """
     kept = {**os.environ, **variables}
     done = subprocess.run(
@@ -110,9 +116,37 @@ def in_fresh_process(task: str, *arguments: Any, **variables: str | None) -> Any
         check=False,
         env={name: value for name, value in kept.items() if value is not None},
     )
+    try:
+        answer = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        answer = {}
+    said = f"; it wrote: {done.stderr[-2000:]}" if done.stderr.strip() else ""
     if done.returncode:
-        raise RuntimeError(f"a fresh process ended with {done.returncode}: {done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+        when = "while it exited, after its work was done," if answer else "before its work was done"
+        raise _of_backend(f"a fresh process ended {when} with {_ending(done.returncode)}{said}")
+    if raised := answer.get("raised"):
+        text = f"a fresh process raised {raised['type']}: {raised['message']}\n{raised['traceback']}"
+        raise RuntimeError(text) if raised["kind"] == "harness" else _of_backend(text)
+    if "result" not in answer:
+        raise _of_backend(f"a fresh process exited before its work was done{said}")
+    return answer["result"]
+
+
+def _ending(code: int) -> str:
+    """The exit status of a process, or the name of the signal that ended it."""
+    if code > 0:
+        return f"status {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _of_backend(message: str) -> RuntimeError:
+    """An error that is evidence against the backend, although the suite raises it."""
+    error = RuntimeError(message)
+    setattr(error, BY_BACKEND, True)
+    return error
 
 
 @functools.cache
