@@ -96,6 +96,15 @@ def test_a_chip_with_memories_of_its_own_has_two_more_parts(tmp_path: Path) -> N
     assert own == ["description", "intrinsics"]
 
 
+def test_events_that_tell_the_time_of_a_model_are_the_virtual_npus(tmp_path: Path) -> None:
+    names = names_of("chip-7", {})
+    made = make(names, vendor="Chips", chip="Seven", into=tmp_path, own_repository=False)
+    assert "models_time = True" in text_at(made.path, parts(made.path)["model time"])
+    driver = made.path / "src" / names.package / "driver.py"
+    driver.write_text(driver.read_text().replace("models_time = True", "models_time = False"))
+    assert "model time" not in parts(made.path)
+
+
 def test_a_hook_that_calls_another_runtime_is_the_vendors(root: Path, edit: Edit) -> None:
     edit(
         "native/device.cpp",

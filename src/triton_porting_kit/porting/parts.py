@@ -101,6 +101,8 @@ def parts_of(repository: Repository, reports: Path) -> list[Part]:
         part("target", target, ("registration/stages/*", "language/*")),
         part("binary", binary, ("registration/stages/binary", "runtime/modules/*")),
     ]
+    if modelled := repository.flag("models_time"):  # of a real chip, the time of events is the host's
+        found.append(part("model time", (State.VIRTUAL, modelled), HOOKS["elapsed_time"].checks))
     if replay := repository.constant("replay_runtime"):
         states = {"vnpu": State.VIRTUAL, "host": State.KIT}
         found.append(part("emitted programs", (states.get(replay[1], State.OWN), replay[0]), ()))

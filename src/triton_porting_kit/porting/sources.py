@@ -256,6 +256,19 @@ class Repository:
                     return Place(self._name(path), node.lineno), node.value.value
         return None
 
+    def flag(self, name: str) -> Place | None:
+        """The first place where True is assigned to a variable of this name."""
+
+        def is_it(node: ast.AST) -> bool:
+            return (
+                isinstance(node, ast.Assign)
+                and any(_last_name(target) == name for target in node.targets)
+                and isinstance(node.value, ast.Constant)
+                and node.value.value is True
+            )
+
+        return self._first(is_it)
+
     def key(self, table: str, keys: tuple[str, ...]) -> Place | None:
         """The first of some keys in a dictionary that is assigned to a variable, or that is set in it later."""
 
