@@ -34,6 +34,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "runtime.refusals",
         "runtime.grids",
         "runtime.launches",
+        "runtime.process",
         "runtime.state",
         "runtime.hooks",
         "runtime.failures",

@@ -96,6 +96,7 @@ class Device(ABC):
         "copies",
         "Copies a contiguous host buffer to a device address, after the work on the stream.",
         "runtime/copies/htod-*",
+        "runtime/streams/htod-after-kernel",
     )
     @abstractmethod
     def memcpy_htod(self, dst: int, src: Buffer, stream: int = DEFAULT_STREAM) -> None:
@@ -109,6 +110,7 @@ class Device(ABC):
         "copies",
         "Fills a contiguous writable host buffer from a device address, after the work on the stream.",
         "runtime/copies/dtoh-*",
+        "runtime/streams/kernel-then-copy",
     )
     @abstractmethod
     def memcpy_dtoh(self, dst: Buffer, src: int, stream: int = DEFAULT_STREAM) -> None:
@@ -118,6 +120,7 @@ class Device(ABC):
         "copies",
         "Copies bytes within the device, after the work on the stream.",
         "runtime/copies/dtod-*",
+        "runtime/streams/dtod-after-kernel",
     )
     @abstractmethod
     def memcpy_dtod(self, dst: int, src: int, size: int, stream: int = DEFAULT_STREAM) -> None:
@@ -260,6 +263,7 @@ class Device(ABC):
     @hook(
         "launches",
         "Runs a kernel for every program of a grid, with a copy of the packed argument block.",
+        "runtime/modules/launch-*",
         "runtime/modules/grid-*",
         "runtime/modules/unload-then-launch-refused",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import threading
 import time
 from typing import Any
 
@@ -70,6 +71,14 @@ def _dtod_aligned(real: Any, self: Any, dst: int, src: int, size: int, stream: i
     real(self, dst, src - src % 4 if size else src, size, stream)
 
 
+def _elements(buffer: Any) -> Any:
+    """As many bytes of a buffer as it has elements in its first dimension."""
+    view = memoryview(buffer)
+    return _bytes(view)[: len(view) if view.ndim else 1]
+
+
+_device("htod-elements", "copies to the device count elements, not bytes", "copies/htod-from-array", "copies/htod-from-floats", "copies/htod-from-scalar", memcpy_htod=lambda real, self, dst, src, stream=0: real(self, dst, _elements(src), stream))
+_device("dtoh-elements", "copies to the host count elements, not bytes", "copies/dtoh-into-matrix", "copies/dtoh-into-floats", "copies/dtoh-into-scalar", memcpy_dtoh=lambda real, self, dst, src, stream=0: real(self, _elements(dst), src, stream))
 _device("htod-short", "copies to the device omit the bytes after the last multiple of 8", "copies/htod-15-*", "copies/htod-4097-*", memcpy_htod=_htod_short)
 _device("dtoh-short", "copies to the host omit the bytes after the last multiple of 8", "copies/dtoh-15-*", "copies/dtoh-255-*", memcpy_dtoh=_dtoh_short)
 _device("htod-over", "copies to the device write whole words, beyond the end", "copies/htod-1-*", "copies/htod-65-*", memcpy_htod=_htod_over)
@@ -210,6 +219,31 @@ def _launch_and_wait(real: Any, self: Any, function: int, grid: Any, stream: int
     self._native.synchronize(stream)
 
 
+def _noting_stream(real: Any, self: Any) -> int:
+    stream = int(real(self))
+    _state(self).setdefault(threading.get_ident(), []).append(stream)
+    return stream
+
+
+def _forgetting_stream(real: Any, self: Any, stream: int) -> None:
+    for streams in _state(self).values():
+        if stream in streams:
+            streams.remove(stream)
+    real(self, stream)
+
+
+def _synchronize_own(real: Any, self: Any, stream: int | None = None) -> None:
+    """Wait for the streams that this thread has created."""
+    for each in (0, *_state(self).get(threading.get_ident(), ())) if stream is None else (stream,):
+        real(self, each)
+
+
+def _every_second_launch(real: Any, self: Any, function: int, grid: Any, stream: int, args: bytes) -> None:
+    state = _state(self)
+    state["launches"] = state.get("launches", 0) + bool(stream)
+    real(self, function, grid, stream if state["launches"] % 2 else 0, args)
+
+
 def _memset_in_turn(real: Any, self: Any, dst: int, value: int, size: int, stream: int = 0) -> None:
     self._native.synchronize_all()
     real(self, dst, value, size, stream)
@@ -223,12 +257,16 @@ def _record_once(real: Any, self: Any, event: int, stream: int = 0) -> None:
 
 
 _device("copies-overtake", "copies on a stream do not wait for earlier work", "streams/kernel-then-copy", memcpy_dtoh=lambda real, self, dst, src, stream=0: real(self, dst, src, 0), memcpy_dtod=lambda real, self, dst, src, size, stream=0: real(self, dst, src, size, 0))
+_device("htod-overtakes", "copies to the device do not wait for earlier work on their stream", "streams/htod-after-kernel", memcpy_htod=lambda real, self, dst, src, stream=0: real(self, dst, src, 0))
+_device("dtod-overtakes", "copies on the device do not wait for earlier work on their stream", "streams/dtod-after-kernel", memcpy_dtod=lambda real, self, dst, src, size, stream=0: real(self, dst, src, size, 0))
 _device("memset-overtakes", "a memset on a stream does not wait for earlier work", "streams/memset-after-kernel", memset=lambda real, self, dst, value, size, stream=0: real(self, dst, value, size, 0))
 _device("launch-waits", "launches on created streams have ended when they return", "streams/asynchronous", launch=_launch_and_wait)
 _device("streams-in-turn", "a memset waits for all other streams", "streams/overlap", memset=_memset_in_turn)
 _device("launch-default-stream", "launches on created streams go to the default stream", "streams/asynchronous", launch=lambda real, self, function, grid, stream, args: real(self, function, grid, 0, args))
+_device("launch-second-stream", "every second launch on created streams goes to the default stream", "modules/launch-stream", "streams/kernels-in-order", launch=_every_second_launch)
 _device("synchronize-early", "synchronize(stream) returns at once", "streams/synchronize-stream", synchronize=lambda real, self, stream=None: real(self, None) if stream is None else None)
 _device("synchronize-device-early", "synchronize() returns at once", "streams/synchronize-device", synchronize=lambda real, self, stream=None: None if stream is None else real(self, stream))
+_device("synchronize-own-thread", "synchronize() does not wait for streams that another thread created", "streams/synchronize-device-threads", create_stream=_noting_stream, destroy_stream=_forgetting_stream, synchronize=_synchronize_own)
 _device("stream-handles", "every stream that is created is the same", "streams/handles", create_stream=lambda real, self: _state(self).setdefault("stream", real(self)), destroy_stream=lambda real, self, stream: None)
 _device("streams-stay", "a destroyed stream still works", "streams/destroyed-refused", destroy_stream=lambda real, self, stream: None)
 _device("wait-ignored", "wait_event does nothing", "events/wait", "events/wait-chain", wait_event=lambda real, self, stream, event: None)
@@ -238,6 +276,8 @@ _device("event-early", "synchronize_event returns at once", "events/synchronize"
 _device("elapsed-zero", "the time between events is 0", "events/elapsed-plausible", elapsed_time=lambda real, self, start, end: real(self, start, end) * 0.0)
 _device("elapsed-negative", "the time between events is negative", "events/elapsed-monotonic", elapsed_time=lambda real, self, start, end: -real(self, start, end))
 _device("elapsed-microseconds", "the time between events is in microseconds", "events/elapsed-plausible", elapsed_time=lambda real, self, start, end: 1000 * real(self, start, end))
+_device("elapsed-seconds", "the time between events is in seconds", "events/elapsed-plausible", elapsed_time=lambda real, self, start, end: real(self, start, end) / 1000)
+_device("elapsed-none", "elapsed_time returns None", "events/elapsed-grows", "events/elapsed-monotonic", elapsed_time=lambda real, self, start, end: real(self, start, end) and None)
 _device("elapsed-early", "the time to an event that is not reached is 0", "events/elapsed-early-refused", elapsed_time=lambda real, self, start, end: _swallowed(real, self, start, end) or 0.0)
 _device("failure-lost", "what fails on a stream is never raised", "device/asynchronous-failure", synchronize=_lost_failure)
 _device("failure-twice", "what fails on a stream is raised twice", "device/asynchronous-failure", synchronize=_raised_again)
@@ -293,6 +333,7 @@ _device("garbage-loads", "a binary that is garbage is accepted", "modules/text-r
 _device("modules-by-name", "loading returns an older module whose kernel has the same name", "modules/load-twice", "device/threads-modules", load_module=_by_name)
 _device("any-function", "a kernel is found under any name", "modules/missing-function-refused", get_function=_any_function)
 _device("unload-keeps", "unloading does nothing", "modules/unload-then-launch-refused", "modules/unloaded-refused", unload_module=lambda real, self, module: None)
+_device("launch-drops-z", "the hook `launch` ignores the third count of the grid", "modules/launch-grid", launch=lambda real, self, function, grid, stream, args: real(self, function, tuple(grid[:2]), stream, args))
 _device("launch-errors-swallowed", "launches that are refused are not reported", "modules/unload-then-launch-refused", "streams/launch-on-destroyed-refused", launch=_swallowed)
 _device("memory-size", "the device reports 0 bytes of memory", "device/property-memory_bytes", properties=_properties(memory_bytes=0))
 _device("core-count", "the device reports -1 cores", "device/property-core_count", properties=_properties(core_count=-1))

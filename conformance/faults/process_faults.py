@@ -1,12 +1,18 @@
-"""Faults that kill or hang the process, which the suite must survive."""
+"""Faults that kill or hang the process, which the suite must survive, and those that leave something in it."""
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
+import random
 import signal
+import subprocess
 import sys
+import tempfile
+import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from triton_porting_kit.conformance.faults.fault import Apply, Table, method, rewrite
@@ -68,6 +74,48 @@ def _third(real: Any, self: Any, *args: Any) -> Any:
     self._fault_count = getattr(self, "_fault_count", 0) + 1
     return _segfault() if self._fault_count == 3 else real(self, *args)
 
+
+# --- what each load leaves behind ---------------------------------------------------------------------------
+
+_KEPT: list[Any] = []
+
+
+def _loading(name: str, sentence: str, leave: Callable[[], Any], check: str) -> None:
+    """Add a fault that calls `leave` whenever a module is loaded, and keeps what it returns."""
+
+    def load(real: Any, self: Any, *args: Any) -> Any:
+        _KEPT.append(leave())
+        return real(self, *args)
+
+    _apply(name, sentence, method("device", load_module=load), f"runtime/process/{check}")
+
+
+def _flush_denormals() -> None:
+    """Set FTZ and DAZ of the calling thread, in MXCSR at the end of glibc's `fenv_t` for x86-64."""
+    libc, saved = ctypes.CDLL(None), ctypes.create_string_buffer(32)
+    libc.fegetenv(saved)
+    saved[28:32] = (int.from_bytes(saved[28:32], "little") | 0x8040).to_bytes(4, "little")
+    libc.fesetenv(saved)
+
+
+def _abort_at_exit() -> None:
+    if not _KEPT:
+        atexit.register(os.abort)
+
+
+_loading("file-per-load", "each load of a module leaves a file descriptor open", lambda: os.open(os.devnull, os.O_RDONLY), "leak-loads")
+_loading("temporary-per-load", "each load of a module leaves a temporary file", lambda: tempfile.mkstemp(), "leak-loads")
+_loading("memory-per-load", "each load of a module leaks 1 MiB of the host's memory", lambda: b"\1" * (1 << 20), "leak-loads")
+_loading("zombie-per-load", "each load of a module leaves a process that nobody waits for", lambda: subprocess.Popen(["true"]), "leak-loads")
+_loading("thread-per-load", "each load of a module leaves a thread", lambda: threading.Thread(target=threading.Event().wait, daemon=True).start(), "leak-loads")
+_loading("folder-changed", "loading a module changes the working directory", lambda: os.chdir("/"), "state")
+_loading("interrupts-ignored", "loading a module makes the process ignore SIGINT", lambda: signal.signal(signal.SIGINT, signal.SIG_IGN), "state")
+_loading("denormals-flushed", "loading a module makes the caller's arithmetic flush denormal numbers", _flush_denormals, "state")
+_loading("random-seeded", "loading a module seeds Python's random generator", lambda: random.seed(0), "state")
+_loading("prints", "loading a module writes to standard output", lambda: os.write(1, b"vendor: loading\n"), "output")
+_apply("abort-at-exit", "a process that has loaded a module aborts when it exits", method("device", load_module=lambda real, self, *args: (_abort_at_exit(), _KEPT.append(0), real(self, *args))[-1]), "registration/cache/fresh-process")
+
+# --- ends of the process ------------------------------------------------------------------------------------
 
 _apply("segfault-in-launch", "the third launch ends in a segmentation fault", method("device", launch=_third), "language/arithmetic/*-i32-tile_17x4")
 _apply("segfault-in-load", "loading a module ends in a segmentation fault", method("device", load_module=_segfault))

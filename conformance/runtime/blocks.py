@@ -60,6 +60,13 @@ def events_of(device: Any, count: int) -> Iterator[list[int]]:
             device.destroy_event(event)
 
 
+def elapsed(context: Context, start: int, end: int) -> float:
+    """The milliseconds between two events, with which checks compute: `elapsed_time` has to return a float."""
+    found = context.device.elapsed_time(start, end)
+    context.expect(isinstance(found, float), "elapsed_time returns a float", f"it returned {found!r}")
+    return float(found)
+
+
 def upload(device: Any, address: int, content: Bytes) -> None:
     """Copy to the device and wait."""
     device.memcpy_htod(address, np.ascontiguousarray(content))

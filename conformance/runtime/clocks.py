@@ -9,12 +9,16 @@ from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.runtime.spinning import SLOW, turns_for
 from triton_porting_kit.conformance.runtime.streams import ATTEMPTS
 
+NANOSECONDS = (0.1, 1000.0)
+"""What an iteration of `spinning.SPIN`, a multiplication and three operations that wait for it, takes on any chip."""
+
 
 def check_clock(context: Context, measured: Callable[[int], float]) -> None:
     """Check the milliseconds that events measure around a kernel of so many turns.
 
     They are above zero, at most what the host measures, and, once the kernel is long, at least half of that. If the
-    driver declares `TritonDriver.models_time`, the host's time says nothing, and the events have to be steady.
+    driver declares `TritonDriver.models_time`, the host's time says nothing, and the events have to be steady, and in a
+    unit in which an iteration is neither faster nor slower than any chip can be.
     """
     milliseconds, found, host = SLOW, 0.0, 0.0
     if getattr(context.driver, "models_time", False):
@@ -47,4 +51,10 @@ def _check_steady(context: Context, milliseconds: Callable[[int], float], turns:
         3.6 * first <= longer <= 4.4 * first,
         "four times the work takes four times as long",
         f"{first} and {longer} ms",
+    )
+    each = longer * 1e6 / (4 * turns)
+    context.expect(
+        NANOSECONDS[0] <= each <= NANOSECONDS[1],
+        f"in milliseconds, an iteration takes {NANOSECONDS[0]:g} to {NANOSECONDS[1]:g} ns",
+        f"{longer} for {4 * turns} iterations, which would be {each:.3g} ns for each",
     )

@@ -195,15 +195,41 @@ _SOURCES: dict[str, Callable[[], Any]] = {
     "array": lambda: array.array("i", range(24)),
     "matrix": lambda: np.arange(12, dtype=np.float64).reshape(3, 4),
     "read-only": lambda: np.frombuffer(bytes(range(96)), np.uint16),
+    "floats": lambda: np.arange(24, dtype=np.float32) + np.float32(0.1),
+    "scalar": lambda: np.array(2.0**0.5),
+}
+
+_TARGETS: dict[str, Callable[[], Any]] = {
+    "bytearray": lambda: bytearray(96),
+    "memoryview": lambda: memoryview(bytearray(96)),
+    "array": lambda: array.array("i", bytes(96)),
+    "matrix": lambda: np.zeros((3, 4)),
+    "floats": lambda: np.zeros(24, np.float32),
+    "scalar": lambda: np.zeros(()),
 }
 
 
 def _from_buffer(context: Context, source: str) -> None:
+    """All bytes of the buffer are copied, however many elements and dimensions it has."""
     device, buffer = context.device, _SOURCES[source]()
+    content = np.frombuffer(bytes(memoryview(buffer)), np.uint8)
     with allocated(device, 96) as (address,):
+        expected = pattern(96, 3)
+        upload(device, address, expected)
         device.memcpy_htod(address, buffer)
-        expected = np.frombuffer(bytes(memoryview(buffer).cast("B")), np.uint8)
+        expected[: content.size] = content
         same_bytes(context, "device memory", download(device, address, 96), expected)
+
+
+def _into_buffer(context: Context, target: str) -> None:
+    device, buffer = context.device, _TARGETS[target]()
+    with allocated(device, 96) as (address,):
+        content = pattern(96, 4)
+        upload(device, address, content)
+        device.memcpy_dtoh(buffer, address)
+        device.synchronize()
+        found = np.frombuffer(bytes(memoryview(buffer)), np.uint8)
+        same_bytes(context, "the buffer", found, content[: found.size])
 
 
 for _source in _SOURCES:
@@ -211,6 +237,12 @@ for _source in _SOURCES:
         f"htod-from-{_source}",
         f"Contiguous buffers of the host can be copied to the device: {_source}.",
         partial(_from_buffer, source=_source),
+    )
+for _target in _TARGETS:
+    CHECKS.add(
+        f"dtoh-into-{_target}",
+        f"A copy to the host fills all bytes of a contiguous buffer: {_target}.",
+        partial(_into_buffer, target=_target),
     )
 
 _BAD_BUFFERS: dict[str, tuple[str, Callable[[], Any]]] = {

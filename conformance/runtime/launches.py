@@ -232,7 +232,11 @@ def _events(context: Context) -> None:
         spin(out, turns, 5)
         end.record()
         end.synchronize()
-        return float(start.elapsed_time(end))
+        found = start.elapsed_time(end)
+        context.expect(
+            isinstance(found, (int, float)), "elapsed_time returns a number", f"it returned {found!r}"
+        )
+        return float(found)
 
     check_clock(context, measured)
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from triton_porting_kit.conformance.check import Checks
+from triton_porting_kit.conformance.comparison import identical
 from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.language.source import make_kernel
+from triton_porting_kit.conformance.runtime.blocks import stream_of
+from triton_porting_kit.conformance.runtime.spinning import ODD, at_two_paces, spin, turns_for
 from triton_porting_kit.errors import InvalidModule, LaunchError
+from triton_porting_kit.launcher.layout import ArgLayout
 
 CHECKS = Checks("runtime/modules", kit_device=True)
 
@@ -157,6 +162,59 @@ def _unknown(context: Context) -> None:
             partial(device.launch, handle, (1,), 0, NO_ARGUMENTS),
             (LaunchError, InvalidModule),
         )
+
+
+PLACES = """
+def places(O, width, height):
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    tl.store(O + (z * height + y) * width + x, (x + 10 * y + 100 * z + 1).to(tl.int64))
+"""
+
+
+@contextmanager
+def _hooked(context: Context, *args: Any) -> Iterator[Callable[[tuple[int, ...], int], None]]:
+    """Load `PLACES`, and give a function that launches it by the hook, which launchers in native code do not call."""
+    kernel = make_kernel(PLACES).warmup(*args, grid=(1,))
+    name, device = str(kernel.metadata.name), context.device
+    block = ArgLayout.from_source(kernel.src).pack(args) + NO_ARGUMENTS
+    module = device.load_module(bytes(kernel.kernel), name)
+    function = device.get_function(module, name)
+    try:
+        yield lambda grid, stream: device.launch(function, grid, stream, block)
+    finally:
+        device.unload_module(module)
+
+
+@CHECKS.check(
+    "launch-grid",
+    "The hook `launch` passes the arguments, and runs every program of grids of one to three counts.",
+)
+def _launch_grid(context: Context) -> None:
+    for grid in ((7,), (3, 5), (2, 3, 4), (1, 1, 3)):
+        x, y, z = (*grid, 1, 1)[:3]
+        out = context.array(np.zeros(x * y * z, np.int64), "i64")
+        with _hooked(context, out, x, y) as launch:
+            launch(grid, 0)
+        k, j, i = np.indices((z, y, x))
+        expected = (i + 10 * j + 100 * k + 1).reshape(-1).astype(np.int64)
+        context.compare(f"what the programs of grid {grid} stored", identical(context.read(out), expected))
+
+
+@CHECKS.check(
+    "launch-stream",
+    "The hook `launch` starts a kernel after the preceding kernel on its stream.",
+    needs=("feature:streams",),
+)
+@at_two_paces
+def _launch_stream(context: Context, pace: float) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    with stream_of(device) as stream, _hooked(context, out, 1, 1) as launch:
+        with context.driver.stream(stream):
+            spin(out, turns_for(context, pace), ODD)
+        launch((1,), stream)
+        device.synchronize(stream)
+        found = context.read(out)[:1]
+        context.compare("what the second stored", identical(found, np.array([1], np.int64)))
 
 
 _GRIDS: dict[str, tuple[int, ...]] = {

@@ -12,6 +12,7 @@ from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.runtime.blocks import (
     allocated,
     download,
+    elapsed,
     events_of,
     pattern,
     same_bytes,
@@ -19,6 +20,7 @@ from triton_porting_kit.conformance.runtime.blocks import (
     upload,
 )
 from triton_porting_kit.conformance.runtime.spinning import SLOW, at_two_paces, spin, turns_for
+from triton_porting_kit.conformance.runtime.threads import in_threads
 from triton_porting_kit.errors import DeviceError, InvalidArgument, LaunchError
 
 CHECKS = Checks("runtime/streams", kit_device=True, needs=("feature:streams",))
@@ -47,12 +49,37 @@ def _handles(context: Context) -> None:
 def _kernel_then_copy(context: Context, pace: float) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
     with stream_of(device) as stream:
-        found = np.zeros(8, np.uint8)
+        found = np.zeros((1, 1), np.int64)
         with context.driver.stream(stream):
             spin(out, turns_for(context, pace), MARK)
         device.memcpy_dtoh(found, out.data_ptr(), stream)
         device.synchronize(stream)
-        same_bytes(context, "what was copied", found, _word(MARK))
+        same_bytes(context, "what was copied", found.reshape(-1).view(np.uint8), _word(MARK))
+
+
+@at_two_paces
+def _copy_after_kernel(context: Context, pace: float, operation: str) -> None:
+    """The copy writes to the word that the kernel stores last: one that runs early is overwritten."""
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    content = np.array([[4 * MARK]], np.int64)
+    with stream_of(device) as stream, allocated(device, 8) as (source,):
+        upload(device, source, _word(4 * MARK))
+        with context.driver.stream(stream):
+            spin(out, turns_for(context, pace), MARK)
+        if operation == "htod":
+            device.memcpy_htod(out.data_ptr(), content, stream)
+        else:
+            device.memcpy_dtod(out.data_ptr(), source, 8, stream)
+        device.synchronize(stream)
+        same_bytes(context, "memory", download(device, out.data_ptr(), 8), _word(4 * MARK))
+
+
+for _operation, _where in {"htod": "to the device", "dtod": "on the device"}.items():
+    CHECKS.add(
+        f"{_operation}-after-kernel",
+        f"A copy {_where} starts after the preceding kernel on its stream.",
+        partial(_copy_after_kernel, operation=_operation),
+    )
 
 
 @CHECKS.check("copy-then-kernel", "A kernel starts after the preceding copies on its stream.")
@@ -88,9 +115,7 @@ def _kernels_in_order(context: Context, pace: float) -> None:
     turns = turns_for(context, pace)
     with stream_of(device) as stream:
         with context.driver.stream(stream):
-            for k in range(
-                8
-            ):  # each is shorter than the one before: out of order, the first would write last
+            for k in range(8):  # each is shorter than the last: out of order, the first would write last
                 spin(out, turns >> k, 2 * k + 3)
         device.synchronize(stream)
         same_bytes(context, "memory", download(device, out.data_ptr(), 8), _word(17))
@@ -156,7 +181,7 @@ def _independent(context: Context, other: bool) -> None:
                 overlapped = _not_reached(context, start, end)
                 device.synchronize(slow)
                 # If the kernel ran first, its end event can only be slightly late, on a busy machine.
-                overlapped &= device.elapsed_time(done, end) > device.elapsed_time(start, end) / 4
+                overlapped &= elapsed(context, done, end) > elapsed(context, start, end) / 4
                 if overlapped:
                     break
             context.expect(
@@ -204,6 +229,35 @@ def _asynchronous(context: Context) -> None:
 
 
 # --- synchronize -----------------------------------------------------------------------------------------
+
+
+@CHECKS.check(
+    "synchronize-device-threads",
+    "After synchronize(), all work on a stream that another thread created and used has ended.",
+)
+@at_two_paces
+def _synchronised_threads(context: Context, pace: float) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    turns = turns_for(context, pace)
+
+    def work(_: int) -> int:
+        stream = int(device.create_stream())
+        with context.driver.stream(stream):
+            spin(out, turns, MARK)
+        device.memcpy_dtod(address, out.data_ptr(), 8, stream)
+        return stream
+
+    with stream_of(device) as second, allocated(device, 8) as (address,):
+        upload(device, address, _word(0))
+        (stream,) = in_threads(context, "work on a stream", work, 1)
+        try:
+            device.synchronize()
+            found = np.zeros(8, np.uint8)
+            device.memcpy_dtoh(found, address, second)
+            device.synchronize(second)
+        finally:
+            device.destroy_stream(stream)
+        same_bytes(context, "what the kernel wrote", found, _word(MARK))
 
 
 @at_two_paces
