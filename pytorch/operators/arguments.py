@@ -38,6 +38,17 @@ _WITH_BOOLEANS = _COMPARISONS | {"masked_fill"}
 """Operators with results or masks of booleans beside the numbers."""
 
 
+_WITH_HOST_TENSORS = frozenset(
+    {
+        *("index", "index_put", "_index_put_impl", "_unsafe_index", "_unsafe_index_put"),
+        *("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"),
+        *("_pack_padded_sequence", "_pack_padded_sequence_backward", "_ctc_loss", "_ctc_loss_backward"),
+        *("_foreach_addcdiv", "_foreach_addcmul", "_foreach_copy", "copy", "tensor_split", "resize_as"),
+    }
+)
+"""Operators that accept tensors on the host beside those of the device: indices, lengths, numbers, what they copy."""
+
+
 class NotCompiled(Exception):
     """The operator must run on the host."""
 
@@ -123,7 +134,23 @@ def check(operator: torch._ops.OpOverload, tensors: Sequence[torch.Tensor]) -> N
         if tensor.dtype.is_complex or tensor.is_quantized or tensor.layout != torch.strided:
             raise NotCompiled("Inductor compiles no complex, quantized or sparse tensors")
         if tensor.device.type != name and tensor.dim():
+            check_device(operator, tensor)
             raise NotCompiled("an argument is on the host")
+
+
+def check_device(operator: torch._ops.OpOverload, tensor: torch.Tensor) -> None:
+    """Raise RuntimeError as torch does if the device's operator does not accept a tensor because of where it is.
+
+    Tensors without dimensions stand for numbers. Operators that are not torch's know what they accept.
+    """
+    name = accelerator().name
+    if tensor.device.type == name or not tensor.dim() or not operator._schema.name.startswith("aten::"):
+        return
+    if _base_name(operator) not in _WITH_HOST_TENSORS:
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but found at least two devices, {name}:0 and "
+            f"{tensor.device}! (when checking the arguments of {operator})"
+        )
 
 
 # --- what an operator writes -----------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from triton_porting_kit.errors import InvalidArgument
 from triton_porting_kit.pytorch.accelerator import accelerator
 from triton_porting_kit.pytorch.operators import eager, generators
-from triton_porting_kit.pytorch.operators.arguments import NotCompiled
+from triton_porting_kit.pytorch.operators.arguments import NotCompiled, check_device
 from triton_porting_kit.pytorch.operators.copies import to_device, to_host
 from triton_porting_kit.pytorch.operators.registry import KEY, outside_dynamo
 
@@ -87,6 +87,9 @@ def run(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
 
 def run_on_host(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
     """Call an operator on the CPU with copies of the arguments, and copy back what it returns and writes."""
+    for value in tree_leaves((args, kwargs)):
+        if isinstance(value, torch.Tensor):
+            check_device(operator, value)
     _count(operator)
     return _on_host(operator, args, kwargs)
 

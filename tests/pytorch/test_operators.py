@@ -164,6 +164,39 @@ def test_old_code_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(table) == ["c", "a"]
 
 
+ON_TWO_DEVICES = {
+    "add": lambda x, host: x + host,
+    "mm": lambda x, host: x @ host,
+    "linear": lambda x, host: torch.nn.functional.linear(x, host),
+    "cat": lambda x, host: torch.cat([x, host]),
+    "where": lambda x, host: torch.where(x > 1, x, host),
+    "out": lambda x, host: torch.add(x, 1, out=host),
+    "convolution": lambda x, host: torch.nn.functional.conv1d(x[None], host[None]),
+    "batch norm": lambda x, host: torch.nn.BatchNorm1d(3)(x),
+    "embedding": lambda x, host: torch.nn.functional.embedding(torch.tensor([1], device=NAME), host),
+    "on the CPU": lambda x, host: torch.bincount(x[0].long(), host[0]),
+    "random": lambda x, host: torch.normal(x, host),
+}
+
+
+@pytest.mark.parametrize("operator", ON_TWO_DEVICES.values(), ids=ON_TWO_DEVICES)
+def test_tensors_on_two_devices_are_refused(chip: Any, operator: Any) -> None:
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        operator(torch.ones(3, 3, device=NAME), torch.ones(3, 3))
+
+
+def test_tensors_of_the_host_that_torch_accepts(chip: Any) -> None:
+    x = torch.arange(6.0).reshape(3, 2)
+    device = x.to(NAME)
+    chosen = torch.tensor([2, 0])
+    assert device[chosen].cpu().equal(x[chosen])
+    device[chosen] = torch.tensor(7.0)
+    assert device.cpu()[chosen].eq(7).all()
+    assert (device + torch.tensor(1.0)).cpu().equal(device.cpu() + 1)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(device, torch.tensor([3, 1]))
+    assert packed.data.cpu().equal(device.cpu().flatten()[torch.tensor([0, 1, 2, 4])])
+
+
 @pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 def test_results_that_are_passed_are_resized(chip: Any) -> None:
     for shape in [(0,), (2, 5), (7,), (3, 3)]:
