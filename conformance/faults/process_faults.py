@@ -94,13 +94,14 @@ def _flush_denormals() -> None:
     """Set FTZ and DAZ of the calling thread, in MXCSR at the end of glibc's `fenv_t` for x86-64."""
     libc, saved = ctypes.CDLL(None), ctypes.create_string_buffer(32)
     libc.fegetenv(saved)
-    saved[28:32] = (int.from_bytes(saved[28:32], "little") | 0x8040).to_bytes(4, "little")
+    ctypes.c_uint32.from_buffer(saved, 28).value |= 0x8040
     libc.fesetenv(saved)
 
 
-def _abort_at_exit() -> None:
+def _abort_at_exit(real: Any, self: Any, *args: Any) -> Any:
     if not _KEPT:
-        atexit.register(os.abort)
+        _KEPT.append(atexit.register(os.abort))
+    return real(self, *args)
 
 
 _loading("file-per-load", "each load of a module leaves a file descriptor open", lambda: os.open(os.devnull, os.O_RDONLY), "leak-loads")
@@ -113,7 +114,7 @@ _loading("interrupts-ignored", "loading a module makes the process ignore SIGINT
 _loading("denormals-flushed", "loading a module makes the caller's arithmetic flush denormal numbers", _flush_denormals, "state")
 _loading("random-seeded", "loading a module seeds Python's random generator", lambda: random.seed(0), "state")
 _loading("prints", "loading a module writes to standard output", lambda: os.write(1, b"vendor: loading\n"), "output")
-_apply("abort-at-exit", "a process that has loaded a module aborts when it exits", method("device", load_module=lambda real, self, *args: (_abort_at_exit(), _KEPT.append(0), real(self, *args))[-1]), "registration/cache/fresh-process")
+_apply("abort-at-exit", "a process that has loaded a module aborts when it exits", method("device", load_module=_abort_at_exit), "registration/cache/fresh-process")
 
 # --- ends of the process ------------------------------------------------------------------------------------
 
