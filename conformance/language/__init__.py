@@ -23,6 +23,7 @@ SECTIONS = (
     "scans",
     "selecting",
     "atomics",
+    "races",
     "dots",
     "scaled",
     "random",
@@ -30,6 +31,7 @@ SECTIONS = (
     "control",
     "libdevice",
     "inline_ptx",
+    "large",
 )
 """The modules of entries, in the order of the support table."""
 

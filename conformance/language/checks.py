@@ -17,6 +17,7 @@ from triton_porting_kit.toolchain import compat
 
 FEATURES_OF = {
     "atomics": "atomics",
+    "races": "atomics",
     "dots": "dot",
     "scaled": "dot_scaled",
     "descriptors": "descriptors",
@@ -55,7 +56,7 @@ def needs(case: Case) -> frozenset[str]:
     module = case.op.build.__module__.rpartition(".")[2]
     if module in FEATURES_OF:
         found.add(f"feature:{FEATURES_OF[module]}")
-    if module == "atomics":
+    if module in ("atomics", "races"):
         found.add(f"atomic:{case.kind}")
     found |= {f"type:{name}" for name in case.op.name.split("_")[1:] if name in KINDS}
     return frozenset(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -116,6 +117,63 @@ def _print(context: Context) -> None:
     text = _standard_output(run)
     for wanted in ("the values", "1009", "-2003", "3001", "40009"):
         context.expect(wanted in text, f"standard output has {wanted!r}", f"it is {text[:500]!r}")
+
+
+PLACES = """
+def places():
+    n = tl.program_id(0) + 10 * tl.program_id(1) + 100 * tl.program_id(2)
+    tl.device_print("place", 7000 + n)
+"""
+
+
+@CHECKS.check(
+    "print-places",
+    "device_print says of each value which program has it: `(x, y, z)` stands before the text.",
+    needs=("feature:print",),
+)
+def _print_places(context: Context) -> None:
+    def run() -> None:
+        make_kernel(PLACES)[(3, 2, 2)]()
+        context.memory.synchronize()
+
+    text = _standard_output(run)
+    found = set()
+    for line in text.splitlines():
+        match = re.search(r"\((\d+), *(\d+), *(\d+)\).*place.*\b(7\d\d\d)\b", line)
+        found |= {tuple(map(int, match.groups()))} if match else set()
+    wanted = {(x, y, z, 7000 + x + 10 * y + 100 * z) for x in range(3) for y in range(2) for z in range(2)}
+    context.expect(found == wanted, "each line has its program", f"standard output is {text[:500]!r}")
+
+
+NUMBERS = """
+def numbers(B, H, L):
+    i = tl.arange(0, 2)
+    tl.device_print("bytes", tl.load(B + i))
+    tl.device_print("halves", tl.load(H + i))
+    tl.device_print("longs", tl.load(L + i))
+    tl.device_print("hexadecimal", tl.load(H + i) + 0xBEEF0000, hex=True)
+"""
+
+
+@CHECKS.check(
+    "print-numbers",
+    "device_print shows unsigned numbers without a sign, and hex=True shows hexadecimal digits.",
+    needs=("feature:print",),
+)
+def _print_numbers(context: Context) -> None:
+    values = {"u8": [201, 254], "u32": [3_000_000_007, 12], "i64": [-(2**63) + 9, 2**62 + 5]}
+    arrays = [context.array(np.array(numbers), kind) for kind, numbers in values.items()]
+
+    def run() -> None:
+        make_kernel(NUMBERS)[(1,)](*arrays)
+        context.memory.synchronize()
+
+    text = _standard_output(run)
+    for wanted in [str(number) for numbers in values.values() for number in numbers]:
+        context.expect(wanted in text, f"standard output has {wanted}", f"it is {text[:800]!r}")
+    shown = [f"{(number + 0xBEEF0000) % 2**32:x}" for number in values["u32"]]
+    for wanted in shown:
+        context.expect(wanted in text.lower(), f"standard output has {wanted}", f"it is {text[:800]!r}")
 
 
 def _standard_output(run: Callable[[], None]) -> str:

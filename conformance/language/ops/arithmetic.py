@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from triton_porting_kit.conformance.language.expression import expression
-from triton_porting_kit.conformance.language.shapes import RANKS
+from triton_porting_kit.conformance.language.shapes import RANKS, Shape
 from triton_porting_kit.conformance.language.table import (
     BITS,
     FLOAT,
@@ -16,10 +16,12 @@ from triton_porting_kit.conformance.language.table import (
     INTEGER,
     NUMBER,
     QUOTIENT,
+    SIGNED,
     WIDE,
     Op,
     Tolerance,
 )
+from triton_porting_kit.conformance.rounding import from_float64
 from triton_porting_kit.conformance.types import Array, Kind
 
 SECTION = "Arithmetic"
@@ -38,6 +40,32 @@ def quotient(x: int, y: int) -> int:
 
 def _divides(x: Array, y: Array, kind: Kind) -> Any:
     return (y != 0) & ~((x == kind.lowest) & (y == -1) & kind.is_signed)
+
+
+DIVISORS = tuple(
+    Shape(f"{name}_by{by}", (324,), {"by": by}, scalar=name == "scalar")
+    for name, every in (("tile", (1, -1, 7, -7, 8, -8, 100, -100, 127)), ("scalar", (7, -7, 8, -8)))
+    for by in every
+)
+"""Divisors that the compiler knows: it does not have to divide."""
+NEGATIVE = {shape.name: SIGNED for shape in DIVISORS if shape.params["by"] < 0}
+
+
+def _divides_constant(x: Array, by: int, kind: Kind) -> Any:
+    return (by != -1) | (x != kind.lowest)
+
+
+FACTORS = {
+    "pi": math.pi,
+    "third": 1 / 3,
+    "minus_tenth": -0.1,
+    "largest": 1.7976931348623157e308,
+    "smallest": 2.2250738585072014e-308,
+}
+"""Constants that no decimal number of 16 digits can replace in fp64."""
+FACTOR_SHAPES = tuple(Shape(f"tile_{name}", (324,), {"by": by}) for name, by in FACTORS.items()) + tuple(
+    Shape(f"scalar_{name}", (324,), {"by": FACTORS[name]}, scalar=True) for name in ("pi", "minus_tenth")
+)
 
 
 def _fmod(x: float, y: float) -> float:
@@ -112,6 +140,18 @@ OPS: tuple[Op, ...] = (
     expression(
         "mod", SECTION, "x % y", _each(lambda x, y: x - y * quotient(x, y), 2), INTEGER, operands=TWO,
         defined=_divides, refused=(), note="The result has the sign of the dividend, as in C.",
+    ),
+    expression(
+        "floordiv_constant", SECTION, "x // {by}", lambda x, by: _each(lambda a: quotient(a, by), 1)(x), INTEGER,
+        shapes=DIVISORS, only=NEGATIVE, defined=_divides_constant, refused=(), form="x // 7",
+    ),
+    expression(
+        "mod_constant", SECTION, "x % {by}", lambda x, by: _each(lambda a: a - by * quotient(a, by), 1)(x), INTEGER,
+        shapes=DIVISORS, only=NEGATIVE, defined=_divides_constant, refused=(), form="x % 7",
+    ),
+    expression(
+        "mul_constant", SECTION, "x * {by}", lambda x, by, kind: x * from_float64(np.array(by), kind).astype(float), FLOAT,
+        shapes=FACTOR_SHAPES, only={"tile_largest": ("fp64",), "tile_smallest": ("fp64",)}, refused=(), form="x * 3.141592653589793",
     ),
     expression(
         "fmod", SECTION, "x % y", _each(_fmod, 2), FLOAT, operands=TWO, results=("wide",), widen=HALVES_TO_SINGLE,

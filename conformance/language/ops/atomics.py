@@ -12,7 +12,7 @@ from triton_porting_kit.conformance.language.table import ALL, BITS, FLOAT, FP8,
 from triton_porting_kit.conformance.language.values import samples
 from triton_porting_kit.conformance.language.work import Result, Work
 from triton_porting_kit.conformance.rounding import rounded, wrap
-from triton_porting_kit.conformance.types import KINDS, Array, Kind
+from triton_porting_kit.conformance.types import KINDS, Array, Kind, from_bits, to_bits
 
 SECTION = "Atomics"
 COUNT = 61
@@ -124,12 +124,22 @@ def _contended(name: str, types: tuple[str, ...]) -> Op:
     )
 
 
+def _flipped(values: Array, kind: Kind, bit: int) -> Array:
+    """Values whose patterns differ in one bit from the given ones."""
+    patterns = to_bits(values, kind)
+    unsigned = patterns.view(f"u{patterns.itemsize}")
+    return from_bits((unsigned ^ unsigned.dtype.type(1 << bit)).view(patterns.dtype), kind)
+
+
 def _swap() -> Op:
     types = ("i16", "u16", "i32", "u32", "i64", "u64", *FLOAT)
 
     def build(kind: Kind, shape: Shape) -> Work:
         x = (np.arange(32) - 5 * (kind.is_signed or kind.is_float)).astype(kind.host)
-        compared = np.where(np.arange(32) % 2 == 0, x, x + x.dtype.type(1)).astype(x.dtype)
+        i = np.arange(32)
+        compared = np.where(i % 2 == 0, x, x + x.dtype.type(1)).astype(x.dtype)
+        for residue, bit in ((3, kind.bits // 2), (5, 0), (7, kind.bits - 2)):
+            compared = np.where(i % 8 == residue, _flipped(x, kind, bit), compared)
         values = (x * x.dtype.type(2)).astype(x.dtype)
         call = f"tl.atomic_cas(X + i, tl.load(E + i), tl.load(V + i){shape.params['hint']})"
         if shape.scalar:

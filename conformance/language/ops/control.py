@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,27 @@ def _selu(x: Array) -> Array:
     return np.where(x > 4, x * 2, np.where(x > 2, x + 100, -x))
 
 
+ENDS = tuple(
+    Shape(f"{name}{suffix}", (64,), {"first": first, "last": last, "step": step, "n": n, "by": by})
+    for name, first, last, step in (
+        ("to_the_last", 2**31 - 4, 2**31 - 1, 1),
+        ("to_the_first", 8 - 2**31, -(2**31), -3),
+        ("up", 2**31 - 2**28, 2**31 - 2**25, 2**26 + 2**20 + 1),
+        ("down", 2**31 - 2**25, 2**31 - 2**28, -(2**26) - 2**20 - 1),
+        ("all_up", -(2**31), 2**31 - 2**25, 2**30 + 2**20),
+        ("all_down", 2**31 - 2**25, -(2**31), -(2**30) - 2**20),
+        ("i64_up", 2**31 - 8, 2**31 + 8, 3),
+        ("i64_down", 8 - 2**31, -(2**31) - 8, -3),
+    )
+    for suffix, n, by in (
+        ("", "", ""),
+        ("_at_run_time", " + n", ""),
+        ("_by_a_step_at_run_time", " + n", " + n"),
+    )
+    if (n or "i64" not in name) and (not by or step > 1)
+)
+"""Loops at the ends of 32 bits. The step after the last iteration leads past them, but for the first two. If it wraps
+around there, the loop ends too late, but it does end. Triton takes a literal over 2**31 as u32."""
 DOUBLE = """@triton.jit
 def double(x):
     return x + x
@@ -105,6 +127,10 @@ OPS: tuple[Op, ...] = (
     _control("for_step", _lines("r = x", "for k in range({first}, {last}, {step}):", "    r += k"),
         lambda x, first, last, step: x + sum(range(first, last, step)), ("i32", "fp32"), form="for k in range(first, last, step)",
         shapes=tuple(Shape(f"from{a}to{b}by{c}", (64,), {"first": a, "last": b, "step": c}) for a, b, c in ((0, 10, 3), (10, 0, -3), (5, 5, 1), (3, 100, 50), (-4, 4, 2)))),
+    _control("for_ends", _lines("r = x", "n = tl.program_id(0).to({T})", "for k in range({first}{n}, {last}{n}, {step}{by}):", "    r = r * 3 + k"),
+        lambda x, first, last, step, n, by: functools.reduce(lambda r, k: r * 3 + k, range(first, last, step), x), ("i32", "i64"),
+        form="for k in range(first, last, step)", shapes=ENDS, only={shape.name: ("i64",) for shape in ENDS if "i64" in shape.name},
+        note="Bounds at the ends of the type: no step leads past them."),
     _control("for_tiles", _lines("r = x", "s = x * 0", "for k in range(5):", "    r, s = s, r + 1"), lambda x: _swapped(x),
         FEW, form="for with several values carried"),
     _control("static_range", _lines("r = x", "for k in tl.static_range(4):", "    r += x * k"), lambda x: x * 7, ("i32", "fp32"), form="tl.static_range(n)"),
