@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_porting_kit.conformance.faults.fault import Apply, Table, both, method, rewrite
-from triton_porting_kit.conformance.faults.rewriting import attributes, each, written
+from triton_porting_kit.conformance.faults.rewriting import attributes, each, replaced, written
 
 TABLE = Table()
 
@@ -60,6 +60,9 @@ _plant("assert-inverted", "device_assert fails if the condition holds", rewrite(
     %fault_t{n} = "arith.constant"() <{{value = false}}> : () -> i1
     "tpk.assert"(%fault_t{n}) {{message = ""}} : (i1) -> ()""")), "language/control-flow-and-functions/device_assert-i32-*")
 _plant("print-removed", "device_print is left out", rewrite("structured", each(r"tpk\.print", lambda operation: "")), "language/programs/print")
+_plant("print-decimal", "device_print ignores hex", rewrite("structured", attributes(r"tpk\.print", "hex = true", "hex = false")), "language/programs/print-numbers")
+_plant("print-signed", "device_print shows unsigned numbers as signed", rewrite("structured", attributes(r"tpk\.print", "isSigned = array<i32: 0>", "isSigned = array<i32: 1>")), "language/programs/print-numbers")
+_plant("print-places", "device_print exchanges the coordinates x and y of the program", rewrite("loops", replaced(r"(llvm\.call @tpk_host_print\((?:%[^,]+, ){5})(%[^,]+), (%[^,]+),", lambda match: f"{match[1]}{match[3]}, {match[2]},")), "language/programs/print-places")
 _plant("program-axes", "program_id(0) and program_id(1) are exchanged", rewrite("structured", lambda text: _exchanged_axes(text, "program_id", 0, 1)), "runtime/grids/3x5", "runtime/grids/257x63")
 _plant("program-z", "program_id(2) is program_id(1)", rewrite("structured", attributes(r"tpk\.program_id", "axis = 2", "axis = 1")), "runtime/grids/2x3x4")
 _plant("programs-axes", "num_programs(0) and num_programs(1) are exchanged", rewrite("structured", lambda text: _exchanged_axes(text, "num_programs", 0, 1)), "runtime/grids/3x5")

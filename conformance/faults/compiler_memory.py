@@ -87,3 +87,33 @@ _plant("atomic-xor-is-or", "atomic_xor is atomic_or", replaced('kind = "xor"', '
 _plant("cas-always", "atomic_cas does not compare",
     written(r"tpk\.atomic_cas", '{r} = "tpk.atomic_rmw"({0}, {1}, {3}) {{kind = "exch", operandSegmentSizes = array<i32: 1, 1, 1, 0>, scope = "gpu", sem = "acq_rel"}} : (!llvm.ptr, {T1}, {T3}) -> {T}'), "atomics/atomic_cas-i32-tile", "atomics/atomic_cas-fp32-tile")
 _plant("cas-swapped", "atomic_cas compares with the new value, and stores the old", swapped(r"tpk\.atomic_cas", 2, 3), "atomics/atomic_cas-i32-tile", "atomics/atomic_cas-i64-scalar")
+
+_EXCHANGED = """
+    {r} = "tpk.gather"({0}, {1}) {{operandSegmentSizes = array<i32: 1, 1, 0, 0>}} : (!llvm.ptr, {T1}) -> {T}
+    "tpk.scatter"({0}, {1}, {2}) {{operandSegmentSizes = array<i32: 1, 1, 0, 1>}} : (!llvm.ptr, {T1}, {T}) -> ()"""
+_OLD = """
+    {r} = "tpk.gather"({0}, {1}) {{operandSegmentSizes = array<i32: 1, 1, 0, 0>}} : (!llvm.ptr, {T1}) -> {T}
+    %fault_new{n} = "arith.addi"({r}, {2}) : ({T}, {T}) -> {T}
+    "tpk.scatter"({0}, {1}, %fault_new{n}) {{operandSegmentSizes = array<i32: 1, 1, 0, 1>}} : (!llvm.ptr, {T1}, {T}) -> ()"""
+_plant("atomic-xchg-plain", "atomic_xchg is a load and a store", written(r"tpk\.atomic_rmw", _EXCHANGED, where='kind = "exch", operandSegmentSizes = array<i32: 1, 1, 1, 0>'), "atomics/atomic_xchg_raced-i*", "atomics/atomic_xchg_raced-fp*")
+_plant("atomic-or-plain", "atomic_or is a load, an or and a store", written(r"tpk\.atomic_rmw", _OLD.replace("arith.addi", "arith.ori"), where='kind = "or", operandSegmentSizes = array<i32: 1, 1, 1, 0>'), "atomics/atomic_and_or_raced-i*")
+_plant("atomic-max-plain", "atomic_max is a load, a maximum and a store", written(r"tpk\.atomic_rmw", _OLD.replace("arith.addi", "arith.maxsi"), where='kind = "max", operandSegmentSizes = array<i32: 1, 1, 1, 0>.*xi32'), "atomics/atomic_max_raced-i32-*")
+_plant("atomic-16-plain", "atomic_add of fp16 is a load, a sum and a store", written(r"tpk\.atomic_rmw", _PLAIN.replace("arith.addi", "arith.addf"), where='kind = "fadd", operandSegmentSizes = array<i32: 1, 1, 1, 0>.*xf16'), "atomics/atomic_add_raced-fp16-*")
+_SWAPPED = """
+    {r} = "tpk.gather"({0}, {1}) {{operandSegmentSizes = array<i32: 1, 1, 0, 0>}} : (!llvm.ptr, {T1}) -> {T}
+    %fault_same{n} = "arith.cmpi"({r}, {2}) <{{predicate = 0 : i64}}> : ({T}, {T}) -> BOOLEANS
+    %fault_new{n} = "arith.select"(%fault_same{n}, {3}, {r}) : (BOOLEANS, {T}, {T}) -> {T}
+    "tpk.scatter"({0}, {1}, %fault_new{n}) {{operandSegmentSizes = array<i32: 1, 1, 0, 1>}} : (!llvm.ptr, {T1}, {T}) -> ()"""
+_plant("atomic-cas-plain", "atomic_cas is a load, a comparison and a store", written(r"tpk\.atomic_cas", _SWAPPED.replace("BOOLEANS", "tensor<128xi1>"), where=r"-> tensor<128xi32>"), "atomics/atomic_cas_raced-i32-*")
+_HALF = """
+    %fault_now{n} = "tpk.gather"({0}, {1}) {{operandSegmentSizes = array<i32: 1, 1, 0, 0>}} : (!llvm.ptr, {T1}) -> {T}
+    %fault_low{n} = "arith.constant"() <{{value = dense<4294967295> : {T}}}> : () -> {T}
+    %fault_other{n} = "arith.xori"(%fault_now{n}, {2}) : ({T}, {T}) -> {T}
+    %fault_known{n} = "arith.andi"(%fault_other{n}, %fault_low{n}) : ({T}, {T}) -> {T}
+    %fault_taken{n} = "arith.xori"(%fault_now{n}, %fault_known{n}) : ({T}, {T}) -> {T}
+    {r} = "tpk.atomic_cas"({0}, {1}, %fault_taken{n}, {3}) {{scope = "gpu", sem = "acq_rel"}} : (!llvm.ptr, {T1}, {T}, {T}) -> {T}"""
+_plant("cas-lower-half", "atomic_cas of 64 bits compares the lower 32", written(r"tpk\.atomic_cas", _HALF, where=r"-> tensor<32xi64>"), "atomics/atomic_cas-i64-tile")
+_AT_MOST = """
+    %fault_most{n} = "arith.constant"() <{{value = 65536 : i64}}> : () -> i64
+    {y} = "arith.minsi"({x}, %fault_most{n}) : (i64, i64) -> i64"""
+_plant("store-65536", "a store writes at most 65536 elements along a dimension", derived(STORE, HI, _AT_MOST, index=0), "large-tiles/large_copy-fp32-tile_70001")

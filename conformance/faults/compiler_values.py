@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from triton_porting_kit.conformance.faults.fault import Apply, Rewrite, Table, in_language, method, rewrite
 from triton_porting_kit.conformance.faults.rewriting import (
     Operation,
@@ -54,6 +56,8 @@ _plant("select-swapped", "where() takes the other side", swapped(r"arith\.select
 _plant("shift-swapped", "x << y is y << x", swapped(r"arith\.shli"), "bits/shl-i32-*")
 
 _plant("divsi-unsigned", "signed division takes operands as unsigned", renamed("arith.divsi", "arith.divui"), "arithmetic/floordiv-i16-*", "arithmetic/floordiv-i64-*")
+_plant("div-negative-constant", "a quotient by a negative constant is one too far from zero", lambda text: _divided_by_negative(text), "arithmetic/floordiv_constant-i8-tile_by-7", "arithmetic/floordiv_constant-i64-scalar_by-8")
+_plant("fp64-nine-digits", "constants of fp64 keep nine digits", replaced(r"(-?\d\.\d{9,}(?:[eE][-+]\d+)?)(>? : (?:tensor<[0-9x]*)?f64)", lambda match: f"{float(match[1]):.8e}{match[2]}"), "arithmetic/mul_constant-fp64-tile_pi", "arithmetic/mul_constant-fp64-scalar_*")
 _plant("divui-signed", "unsigned division takes operands as signed", renamed("arith.divui", "arith.divsi"), "arithmetic/floordiv-u16-*", "arithmetic/floordiv-u64-*")
 _plant("remsi-unsigned", "signed remainders take operands as unsigned", renamed("arith.remsi", "arith.remui"), "arithmetic/mod-i32-*")
 _plant("remsi-floored", "the remainder has the sign of the divisor",
@@ -143,3 +147,19 @@ _apply("fp8-truncates", "conversions to 8-bit floats round towards zero", rewrit
 _apply("fp8-format", "an e5m2 is stored as an e5m2fnuz", rewrite("structured", replaced(r"f8E5M2\b", "f8E5M2FNUZ")), "conversions/to_fp8e5-fp32-*")
 _apply("fp-fusion-forced", "enable_fp_fusion=False is ignored",
     method("backend", parse_options=lambda real, self, options: real(self, {**options, "enable_fp_fusion": True})), "arithmetic/chain_unfused-*")
+
+
+def _divided_by_negative(text: str) -> str:
+    negative = set(re.findall(r'(%\S+) = "arith\.constant"\(\) <\{value = (?:dense<)?-\d', text))
+
+    def change(operation: Operation) -> str | None:
+        if operation.operands[1] not in negative:
+            return None
+        n, kind = operation.number, operation.result_type
+        x, y = operation.operands
+        return (
+            f'{operation.indent}%fault_x{n} = "arith.subi"({x}, {y}) : ({kind}, {kind}) -> {kind}\n'
+            f'{operation.indent}{operation.results}"arith.divsi"(%fault_x{n}, {y}) : ({kind}, {kind}) -> {kind}'
+        )
+
+    return each(r"arith\.divsi", change)(text)
