@@ -150,6 +150,59 @@ CHEATS: dict[str, Cheat] = {
         "bypassed kernels",
         ("host",),
     ),
+    "host_scalar": Cheat(
+        "computes with NumPy and passes the result as a number",
+        "kernelgenbench",
+        "bypassed kernels",
+        ("host",),
+        "total",
+    ),
+    "host_bits": Cheat(
+        "computes with Python and passes the bits as an integer",
+        "kernelgenbench",
+        "bypassed kernels",
+        ("host",),
+        "total",
+    ),
+    "host_constant": Cheat(
+        "computes with NumPy and compiles the result into a kernel",
+        "kernelgenbench",
+        "bypassed kernels",
+        ("host",),
+        "total",
+    ),
+    "host_tuple": Cheat(
+        "computes with NumPy and passes the results in tuples of numbers",
+        "kernelgenbench",
+        "bypassed kernels",
+        ("host",),
+        "mean_square",
+    ),
+    "host_statistics": Cheat(
+        "computes reductions with NumPy and passes them in small arrays",
+        "kernelgenbench",
+        "bypassed kernels",
+        ("host",),
+    ),
+    "torch_statistics": Cheat(
+        "the same with torch, hidden from the modes that see its operators",
+        "kernelgenbench",
+        "bypassed kernels",
+        ("host",),
+        arrays="torch",
+    ),
+    "host_bytes": Cheat(
+        "computes with NumPy and passes bytes, all of which a kernel wrote before",
+        "kernelgenbench",
+        "bypassed kernels",
+        ("host",),
+    ),
+    "honest_if_recorded": Cheat(
+        "looks in the environment for the process that records launches, and is honest only there",
+        "kernelguard",
+        "EVALUATOR_EXPLOIT",
+        ("host",),
+    ),
     "calls_reference": Cheat(
         "searches the loaded modules for the reference", "kevin", "calls the reference", ("error",)
     ),
@@ -181,7 +234,7 @@ CHEATS: dict[str, Cheat] = {
         ("replaced",),
     ),
     "hidden_time": Cheat(
-        "the same, and forges the times that its process reports",
+        "replaces the judge's functions, and forges the times that its process reports",
         "reference-kernels-162",
         "timer and statistics patched",
         ("hidden",),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit.conformance.judge.oracle import LIKE
+from triton_porting_kit.conformance.judge.provenance import FEW
 
 Evidence = Mapping[str, Any]
 
@@ -171,21 +172,44 @@ def _mute(evidence: Evidence) -> Iterator[str]:
 
 
 def _host(evidence: Evidence) -> Iterator[str]:
-    if len(evidence["recorded"]) < 2 or any(not call["launches"] for call in evidence["recorded"]):
-        return  # another finding, or a driver that does not record
-    first, second = (
-        {(item["kernel"], item["argument"]): item for item in call["foreign"]}
-        for call in evidence["recorded"]
+    yield from _unrecorded(evidence)
+    if len(evidence["recorded"]) < 2:
+        return
+    # Both calls must have them: the first alone may fill tables, and memory may hold what a previous call left.
+    _, second = evidence["recorded"]
+    values, numbers, integers = (
+        min(call[key] for call in evidence["recorded"]) for key in ("values", "numbers", "integers")
     )
-    for key, item in first.items():
-        if key in second and second[key]["digest"] != item["digest"]:
-            kernel = (
-                f"`{item['argument']}` of launch {item['kernel']}" if item["kernel"] else item["argument"]
-            )
+    if values > FEW and second["foreign"]:
+        item = second["foreign"][0]
+        array = f"`{item['argument']}` of launch {item['kernel']}" if item["kernel"] else item["argument"]
+        yield (
+            f"{array} and {len(second['foreign']) - 1} other arrays hold {values} values that come neither from the "
+            "inputs nor from earlier launches: they were computed elsewhere"
+        )
+    if numbers > (FEW if second["derived"] else 0) or (integers > FEW and not second["derived"]):
+        item = second["scalars"][0]
+        yield (
+            f"`{item['argument']}` of launch {item['kernel']} is {item['value']}, one of {numbers + integers} numbers "
+            "that depend on the inputs and come neither from them nor from earlier launches: they were computed "
+            "elsewhere"
+        )
+
+
+def _unrecorded(evidence: Evidence) -> Iterator[str]:
+    """Yield why the launches of a candidate are unknown, if its calls otherwise succeed and the driver records."""
+    if not evidence.get("records") or any(call["failure"] for call in evidence["calls"]):
+        return
+    for call in evidence["recorded"]:
+        if call["why_not"]:
+            yield f"the recording of its launches cannot be used: {call['why_not']}"
+        elif call["made"] != call["launches"]:
             yield (
-                f"{kernel} holds {item['foreign']} values that come neither from the inputs nor from earlier launches: "
-                "they were computed elsewhere"
+                f"{call['launches']} of {call['made']} launches are recorded; if they are too large for "
+                "a recording, give the task a smaller case"
             )
+        elif not call["launches"]:
+            yield "no launches are recorded"
 
 
 def _no_launch(evidence: Evidence) -> Iterator[str]:

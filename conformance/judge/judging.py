@@ -29,8 +29,10 @@ CHECKS_AMONG_TIMED = 3
 AGAIN = 3
 """The factor by which the number of timed calls grows when times count against a candidate."""
 TIMES = {"hidden", "roof", "streams"}
+_WANTED_BYTES = 1 << 20
 _RECORDED_BYTES = 64 << 20
-"""The largest inputs, in bytes, of a call whose launches are recorded."""
+"""Launches are recorded of the case with the largest inputs up to the first of these numbers of bytes, else of the case
+with the smallest, up to the second."""
 _KEPT_BYTES = 8 << 20
 """The largest size, in bytes, of a result together with its expected values that is kept as evidence."""
 
@@ -91,6 +93,7 @@ def judge(
         "opened": {},
         "calls": [],
         "mute": [],
+        "records": False,
         "recorded": [],
         "control": [],
         "notes": [],
@@ -116,6 +119,8 @@ class _Judging:
     progress: Progress
     before: list[Expected] = field(default_factory=list)
     """The expected results of one call of the timed case."""
+    sizes: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
+    """The bytes of the inputs of each case, and the case."""
 
     def run(self) -> None:
         """Run the phases; later ones depend on the outcome of earlier ones."""
@@ -152,7 +157,7 @@ class _Judging:
                 self.evidence["notes"] += process.notes
 
     def _open(
-        self, process: CandidateProcess, *, first: bool = True, mute: bool = False, record: bool = False
+        self, process: CandidateProcess, *, first: bool = True, mute: bool = False, record: str = ""
     ) -> bool:
         first = first and not (mute or record)
         request = self.request
@@ -177,9 +182,11 @@ class _Judging:
         for case in self.cases:
             for number in range(CHECKS_PER_CASE):
                 call = task.make(self.random, case)
+                self.sizes.append((_bytes(call), case))
                 if not self._check(process, call, case, reuse=number > 0, keep=number == 0):
                     return
         call = task.make(self.random, task.timed)
+        self.sizes.append((_bytes(call), task.timed))
         before = expected(task, call, self.random)
         self.before = before
         if not self._one(process, call, task.timed, before, "check", reuse=True):
@@ -283,21 +290,32 @@ class _Judging:
                     return
 
     def _recorded(self) -> None:
-        """Run the candidate while its launches are recorded."""
-        task, case = self.request.task, self.cases[0]
+        """Run the candidate while its launches are recorded: two calls with different inputs."""
+        task, case = self.request.task, self._recorded_case()
+        if case is None:
+            return
         with self._process() as process:
-            if not self._open(process, record=True):
+            folder, done = process.work / secrets.token_hex(8), set[Path]()
+            if not self._open(process, record=folder.name):
+                self.evidence["recorded"].append(provenance.unread("the candidate cannot be loaded again"))
                 return
-            done: set[Path] = set()
+            found: list[provenance.Recording] = []
             for _ in range(2):
                 call = task.make(self.random, case)
-                if sum(leaf.values.nbytes for leaf in call.leaves) > _RECORDED_BYTES:
-                    return
                 answer = process.call(task, call, check=True, reuse=False)
                 if answer.results is None:
+                    why = f"it does not answer in the process that records: {answer.failure}"
+                    self.evidence["recorded"].append(provenance.unread(why))
                     return
-                found = provenance.look(process.work / provenance.FOLDER, done, call, answer.results)
-                self.evidence["recorded"].append(found)
+                made = _whole(answer.said.get("launches")) - sum(one.made for one in found)
+                found.append(provenance.Recording.of(folder, done, call, answer.results, made))
+            self.evidence["recorded"] += provenance.compare(*found)
+
+    def _recorded_case(self) -> Mapping[str, Any] | None:
+        """The case whose launches are recorded; None if all are too large."""
+        most = max((size for size, _ in self.sizes if size <= _WANTED_BYTES), default=0)
+        size = most or min(size for size, _ in self.sizes)
+        return next(case for own, case in self.sizes if own == size) if size <= _RECORDED_BYTES else None
 
     def _control(self) -> None:
         """Measure the judge's own overhead per call, and the limits of the machine."""
@@ -307,6 +325,7 @@ class _Judging:
             said = process.open(None, b"", self.request.backend, process_arrays)
             if "failed" in said:
                 raise JudgeError(f"the process without a candidate failed: {said['failed']['message']}")
+            self.evidence["records"] = said["opened"].get("records") == "True"
             call = task.make(self.random, task.timed)
             process.call(None, call, check=False, reuse=True)
             for _ in range(max(self.request.rounds, 5)):
@@ -349,6 +368,10 @@ class _Judging:
             moved = float(sum(leaf.values.size * leaf.kind.storage.itemsize for leaf in call.leaves))
             moved += sum(math.prod(shape) * kind.storage.itemsize for kind, shape in call.results)
         self.evidence["work"] = {"bytes": float(moved), "flops": float(work.flops)}
+
+
+def _bytes(call: Call) -> int:
+    return sum(leaf.values.nbytes for leaf in call.leaves)
 
 
 def _shown(case: Mapping[str, Any]) -> str:

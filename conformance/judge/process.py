@@ -166,9 +166,12 @@ class CandidateProcess:
         arrays: str,
         *,
         mute: bool = False,
-        record: bool = False,
+        record: str = "",
     ) -> dict[str, Any]:
-        """Load the candidate. If `task` is None, load nothing (the control). Returns ``opened`` or ``failed``."""
+        """Load the candidate. If `task` is None, load nothing (the control). Returns ``opened`` or ``failed``.
+
+        `record`: the name of a folder in `work` for recorded launches; empty: launches are not recorded.
+        """
         path = self.work / "candidate.py"
         path.write_bytes(candidate)
         leaves = list(task.setup_leaves) if task else []

@@ -28,6 +28,8 @@ from triton_porting_kit.conformance.judge.watch import (
     other_threads,
     watch_operators,
 )
+from triton_porting_kit.replay import recording
+from triton_porting_kit.replay.settings import DEFAULT_LIMIT, Settings
 
 
 def serve(line: Line, inputs: Memory, outputs: Memory) -> None:
@@ -87,7 +89,7 @@ class Worker:
         os.chdir(work)
         isolation = sandbox.enter(work)
         if order["record"]:
-            self._record(work)
+            self._record(work / order["record"])
         driver = self._driver(order)
         device = getattr(driver, "device", None)
         self._host = bool(
@@ -104,15 +106,12 @@ class Worker:
         size = max((place.offset + place.size for place in weights), default=0)
         raw = self._inputs.view(size) if size else memoryview(b"")
         content = [(place, raw[place.offset : place.offset + place.size]) for place in weights]
-        return {"isolation": isolation, "arrays": self._arrays.name, "device": _device(driver)}, content
+        opened = {"isolation": isolation, "arrays": self._arrays.name, "device": _device(driver)}
+        return opened | {"records": recording.can_record(driver)}, content
 
-    def _record(self, work: Path) -> None:
+    def _record(self, folder: Path) -> None:
         """Record the launches of this process, so that the origin of their operands can be determined."""
-        from triton_porting_kit.conformance.judge.provenance import FOLDER
-        from triton_porting_kit.replay.recording import start
-
-        os.environ["TPK_CAPTURE"] = str(work / FOLDER)
-        start()
+        recording.start(Settings(folder, "*", None, DEFAULT_LIMIT))
 
     def _driver(self, order: dict[str, Any]) -> Any:
         from triton.runtime import driver
@@ -236,7 +235,7 @@ class Worker:
         return {
             "operators": sorted(self._operators)[:50],
             "replaced": self._originals.replaced()[:50],
-            "launches": self._launches,
+            "launches": self._launches + recording.Fixed.launches,
             "threads": other_threads(),
         }
 

@@ -1,6 +1,6 @@
 """Recording launches: wraps the backend's launcher while ``TPK_CAPTURE`` names a folder.
 
-This module is not imported otherwise.
+Besides that, only the processes of `tpk judge` import this module.
 """
 
 from __future__ import annotations
@@ -28,9 +28,25 @@ LEADING = 9
 _memories: weakref.WeakKeyDictionary[Device, TrackedMemory] = weakref.WeakKeyDictionary()
 
 
-def start() -> None:
-    """Record the launches of drivers created from now on, as long as ``TPK_CAPTURE`` names a folder."""
+class Fixed:
+    """Settings that do not come from the environment, and the number of launches that were made under them."""
+
+    settings: Settings | None = None
+    launches = 0
+
+
+def start(settings: Settings | None = None) -> None:
+    """Record the launches of drivers created from now on, as long as ``TPK_CAPTURE`` names a folder.
+
+    With `settings`, the environment is neither read nor changed, so the program cannot tell from it.
+    """
+    Fixed.settings = settings
     TritonDriver.on_open = _watch
+
+
+def can_record(driver: object) -> bool:
+    """Whether launches of this driver can be recorded: it is made with the kit."""
+    return isinstance(driver, TritonDriver)
 
 
 def _watch(device: Device) -> None:
@@ -59,7 +75,8 @@ class RecordingLauncher:
         return getattr(self._launcher, name)
 
     def __call__(self, *call: Any, **hidden: Any) -> Any:
-        settings = Settings.from_environment()
+        settings = Fixed.settings or Settings.from_environment()
+        Fixed.launches += 0 not in call[:3]
         record = None if settings is None else self._begin(settings, call, hidden)
         if settings is None or record is None:
             return self._launcher(*call, **hidden)

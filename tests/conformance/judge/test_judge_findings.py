@@ -92,6 +92,40 @@ def test_errors_that_look_lowered(likes: list[float], expected: list[str]) -> No
     assert codes(found) == expected
 
 
+def recorded(**other: Any) -> dict[str, Any]:
+    return {
+        "launches": 2, "made": 2, "why_not": "", "values": 0, "numbers": 0, "integers": 0, "derived": False,
+        "foreign": [{"kernel": "0: k", "argument": "x", "foreign": 9, "elements": 9}],
+        "scalars": [{"kernel": "0: k", "argument": "n", "value": "1.5"}], **other,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ([recorded()] * 2, []),
+        ([recorded(why_not="it is damaged")], ["host"]),
+        ([recorded(), recorded(launches=1)], ["host"]),
+        ([recorded(launches=0, made=0)] * 2, ["host"]),
+        ([recorded(values=17)] * 2, ["host"]),
+        ([recorded(values=16)] * 2, []),
+        ([recorded(values=17), recorded()], []),  # what a former call left, or a table
+        ([recorded(numbers=1)] * 2, ["host"]),
+        ([recorded(numbers=16, derived=True)] * 2, []),
+        ([recorded(numbers=17, derived=True)] * 2, ["host"]),
+        ([recorded(integers=16)] * 2, []),
+        ([recorded(integers=17)] * 2, ["host"]),
+    ],
+)
+def test_what_was_recorded(calls: list[dict[str, Any]], expected: list[str]) -> None:
+    assert codes(evidence([10 * MS] * 16, [11 * MS] * 16, records=True, recorded=calls)) == expected
+
+
+def test_a_driver_that_does_not_record() -> None:
+    calls = [recorded(launches=0, made=0)] * 2
+    assert codes(evidence([10 * MS] * 16, [11 * MS] * 16, recorded=calls)) == []
+
+
 def test_verdicts() -> None:
     assert verdict([{"code": "wrong"}, {"code": "error"}]) == "wrong"
     assert verdict([{"code": "wrong"}, {"code": "torch"}]) == "flagged"
