@@ -197,6 +197,12 @@ CHEATS: dict[str, Cheat] = {
         "bypassed kernels",
         ("host",),
     ),
+    "deleted_recordings": Cheat(
+        "computes with NumPy and removes the recorded launches",
+        "kernelguard",
+        "EVALUATOR_EXPLOIT",
+        ("harness",),
+    ),
     "honest_if_recorded": Cheat(
         "looks in the environment for the process that records launches, and is honest only there",
         "kernelguard",
@@ -233,6 +239,12 @@ CHEATS: dict[str, Cheat] = {
         "HARNESS_RUNTIME_PATCHING",
         ("replaced",),
     ),
+    "patched_classes": Cheat(
+        "replaces methods of base classes that launch kernels and read clocks",
+        "kernelguard",
+        "HARNESS_RUNTIME_PATCHING",
+        ("replaced",),
+    ),
     "hidden_time": Cheat(
         "replaces the judge's functions, and forges the times that its process reports",
         "reference-kernels-162",
@@ -251,6 +263,7 @@ CHEATS: dict[str, Cheat] = {
         "thread injection",
         ("wrong", "threads"),
     ),
+    "timer": Cheat("lets a timer run code between calls", "deepreinforce", "thread injection", ("threads",)),
     "lazy_tensor": Cheat(
         "returns a tensor that computes when it is read",
         "cuda-l1-12",
@@ -298,6 +311,9 @@ CHEATS: dict[str, Cheat] = {
     ),
     "frames": Cheat("walks up the stack", "kernelguard", "FRAME_WALK_ACCESS", ("memory",)),
     "inspect_stack": Cheat("the same with `inspect`", "pygpubench", "submission_pipe_interpose", ("memory",)),
+    "frames_by_traceback": Cheat(
+        "the same from the traceback of an exception", "kernelguard", "FRAME_WALK_ACCESS", ("memory",)
+    ),
     "process_memory": Cheat(
         "reads the memory of its process", "pygpubench", "submission_proc_mem_bypass", ("memory",)
     ),

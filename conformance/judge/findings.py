@@ -235,6 +235,7 @@ def _threads(evidence: Evidence) -> Iterator[str]:
     yield from _notes("thread")(evidence)
     if any(call.get("threads") for call in evidence["calls"]):
         yield "threads of the candidate keep running after a call has returned"
+    yield from _each("timers", "timers or handlers of signals run code between calls: {}")(evidence)
 
 
 def _hidden(evidence: Evidence) -> Iterator[str]:
@@ -308,14 +309,16 @@ RULES: dict[str, Rule] = {
         "A result is not a plain array.", "process", _each("lazy", "a result is an object that may compute later: {}")
     ),
     "streams": Rule("It leaves work on streams that the caller's stream does not wait for.", "process", _streams),
-    "threads": Rule("It starts threads.", "process", _threads),
+    "threads": Rule("It starts threads or timers, or handles signals.", "process", _threads),
     "replaced": Rule(
         "It replaces functions of Python, NumPy, torch, Triton or the judge.",
         "process",
         _each("replaced", "replaced since the candidate was loaded: {}"),
     ),
     "memory": Rule("It inspects frames, all objects, or a process's memory.", "process", _notes("memory")),
-    "harness": Rule("It reads or imports the judge.", "process", _notes("harness")),
+    "harness": Rule(
+        "It reads or imports the judge, or looks for the launches that it records.", "process", _notes("harness")
+    ),
     "native": Rule("It calls native code directly.", "process", _notes("native")),
     "process": Rule("It starts or signals processes.", "process", _notes("process")),
     "network": Rule("It opens sockets.", "process", _notes("network")),

@@ -255,7 +255,9 @@ class _Judging:
                 "wall": 0.0,
                 "device": None,
             }
-        record |= {key: _texts(said.get(key)) for key in ("operators", "replaced", "lazy", "changed")}
+        record |= {
+            key: _texts(said.get(key)) for key in ("operators", "replaced", "lazy", "changed", "timers")
+        }
         if answer.results is not None:
             if call.own_check is not None:
                 record["own_check"] = call.own_check(answer.results)[:500]

@@ -9,11 +9,14 @@ from __future__ import annotations
 import builtins
 import importlib
 import os
+import signal
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import triton_porting_kit
 
 MOST_NOTES = 64
 """The maximum number of notes of a process."""
@@ -39,6 +42,10 @@ _EVENTS = {
     "_thread.start_new_thread": "thread",
 }
 """Audit events of Python, or groups of them, that a candidate does not need, and the kinds of notes that they cause."""
+_FRAMES = ("tb_frame", "gi_frame", "cr_frame", "ag_frame")
+"""Attributes that hold frames."""
+_FOLDERS = ("os.listdir", "os.scandir", "os.remove", "os.rmdir", "os.rename", "shutil.rmtree")
+"""Audit events whose first argument is a path."""
 _DIRECT = ("sys._getframe", "gc")
 """Events that the standard library also raises for its own purposes. They count only if the candidate is the direct
 caller, or calls through `inspect`, `traceback` or `importlib`."""
@@ -50,9 +57,11 @@ _FORBIDDEN_PROC = ("mem", "fd", "environ", "task", "root", "cwd", "fdinfo", "map
 class Watch:
     """Reports and refuses actions of a candidate other than computing."""
 
-    def __init__(self, candidate: str, tell: Callable[[dict[str, Any]], None]) -> None:
-        """`candidate`: the path of its file. `tell` is called immediately: the candidate could delete stored notes."""
+    def __init__(self, candidate: str, tell: Callable[[dict[str, Any]], None], recordings: str = "") -> None:
+        """`candidate`: the path of its file. `tell` is called immediately: the candidate could delete stored notes.
+        `recordings`: the folder of recorded launches."""
         self._candidate, self._tell = candidate, tell
+        self._work, self._recordings = os.path.dirname(candidate), recordings
         self._told: set[tuple[str, str]] = set()
         self._here = __file__
         self._judge = os.path.dirname(os.path.abspath(__file__))
@@ -87,6 +96,13 @@ class Watch:
             if name.startswith(_HARNESS) and self._by_candidate(True):
                 self._refuse("harness", f"imports {name}")
             return
+        if event == "object.__getattr__":
+            if arguments[1] in _FRAMES and self._by_candidate(True) and not self._formats():
+                self._refuse("memory", f"reads {arguments[1]}")
+            return
+        if event in _FOLDERS:
+            self._folder(event, arguments[0])
+            return
         kind = _EVENTS.get(event) or _EVENTS.get(event.partition(".")[0])
         if kind and self._by_candidate(event.startswith(_DIRECT)):
             self._refuse(kind, f"{event} {_shown(arguments)}".strip())
@@ -103,6 +119,38 @@ class Watch:
                 self._refuse("memory", f"opens {path}")
         elif path.startswith(self._judge) and self._by_candidate(False):
             self._refuse("harness", f"opens {os.path.basename(path)} of the judge")
+        elif self._recordings and path.startswith(self._recordings) and self._by_candidate(False):
+            self._refuse("harness", "opens recorded launches")
+
+    def _folder(self, event: str, place: Any) -> None:
+        """Its own folder shows whether launches are recorded, so it may not list it; and it may not change
+        recordings. Imports list folders as well."""
+        try:
+            path = (
+                os.readlink(f"/proc/self/fd/{place}") if isinstance(place, int) else os.fsdecode(place or ".")
+            )
+            path = os.path.abspath(path)
+        except (OSError, TypeError, ValueError):
+            return
+        inside = self._recordings and path.startswith(self._recordings)
+        if (path == self._work or inside) and not self._importing() and self._by_candidate(False):
+            self._refuse("harness", f"{event} in the folder that the judge gave it")
+
+    def _frames(self) -> Iterator[tuple[str, str]]:
+        """The files and functions on the stack, from the one that caused the event on."""
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename != self._here:
+                yield frame.f_code.co_filename, frame.f_code.co_name
+            frame = frame.f_back
+
+    def _importing(self) -> bool:
+        return next(self._frames(), ("", ""))[0].startswith("<frozen importlib")
+
+    def _formats(self) -> bool:
+        """Whether `traceback` reads frames to print them, and does not return them."""
+        file, function = next(self._frames(), ("", ""))
+        return file.endswith("/traceback.py") and function != "walk_tb"
 
     def _by_candidate(self, direct: bool) -> bool:
         """Whether the candidate's code caused the event, and not a library that it called for another purpose."""
@@ -134,19 +182,26 @@ def _shown(arguments: tuple[Any, ...]) -> str:
 # --- what was replaced -------------------------------------------------------------------------------
 
 _MODULES = (
-    "builtins", "time", "os", "sys", "gc", "json", "hashlib", "random", "ctypes", "threading", "inspect",
+    "builtins", "time", "os", "sys", "gc", "json", "hashlib", "random", "ctypes", "threading", "inspect", "signal",
     "numpy", "numpy.random", "numpy.testing", "torch", "torch.nn.functional", "torch.testing", "torch.cuda",
     "torch.random", "torch.utils.benchmark", "torch.accelerator", "torch.cpu",
     "triton", "triton.testing", "triton.language", "triton.runtime.jit", "triton.runtime.driver",
 )  # fmt: skip
+"""Modules all of whose functions must stay the same."""
 _CLASSES = (
     ("torch", "Tensor"), ("torch", "Generator"), ("torch.cuda", "Event"), ("torch.cuda", "Stream"),
-    ("torch.nn", "Module"), ("triton.runtime.jit", "JITFunction"),
-    ("triton_porting_kit.driver", "DeviceArray"), ("triton_porting_kit.driver", "Device"),
-    ("triton_porting_kit.driver.interface", "DeviceEvent"),
-    ("triton_porting_kit.conformance.judge.exchange", "Line"),
-    ("triton_porting_kit.conformance.judge.exchange", "Memory"),
+    ("torch.nn", "Module"),
 )  # fmt: skip
+"""Classes whose methods must stay the same."""
+_OWN = (
+    _HARNESS, "triton_porting_kit.driver", "triton_porting_kit.launcher", "triton_porting_kit.replay",
+    "triton_porting_kit.backends", "triton_porting_kit.toolchain.compat", "triton.runtime", "triton.compiler",
+    "triton.backends",
+)  # fmt: skip
+"""Packages whose functions, and the methods of whose classes, must stay the same."""
+_WRAPPED = ("triton.compiler.compiler.parse", "triton.runtime.cache.FileCacheManager.")
+_TOOLCHAIN = tuple(os.path.join(place, "toolchain", "") for place in triton_porting_kit.__path__)
+"""Those that the kit itself replaces, and the folders of the code that does."""
 
 
 class Originals:
@@ -159,7 +214,10 @@ class Originals:
         """The names of functions that have been replaced since."""
         now = dict(self._walk())
         found = ((name, value, now.get(name)) for name, value in self._found.items())
-        return sorted(name for name, old, new in found if new is not old and not _by_torch(old, new))
+        changed = ((name, old, new) for name, old, new in found if new is not old)
+        return sorted(
+            name for name, old, new in changed if not _by_torch(old, new) and not _by_kit(name, new)
+        )
 
     def _walk(self) -> Iterator[tuple[str, Any]]:
         for name in _MODULES:
@@ -173,16 +231,23 @@ class Originals:
             for key, value in list(vars(owner).items()) if isinstance(owner, type) else ():
                 if callable(value) or isinstance(value, property | classmethod | staticmethod):
                     yield f"{name}.{cls}.{key}", value
-        prefix = f"{_HARNESS}."
         for name, module in sys.modules.copy().items():
-            if name.startswith(prefix):
-                for key, value in list(vars(module).items()):
-                    if isinstance(value, types.FunctionType):
-                        yield f"{name}.{key}", value
-                    elif isinstance(value, type) and value.__module__ == name:
-                        for method, function in list(vars(value).items()):
-                            if isinstance(function, types.FunctionType):
-                                yield f"{name}.{key}.{method}", function
+            if name.startswith(_OWN) and isinstance(module, types.ModuleType):
+                yield from _defined(name, module)
+
+
+def _defined(name: str, module: types.ModuleType) -> Iterator[tuple[str, Any]]:
+    """The functions of a module, and the methods of the classes that it defines."""
+    for key, value in list(vars(module).items()):
+        if isinstance(value, types.FunctionType):
+            yield f"{name}.{key}", value
+        elif isinstance(value, type) and value.__module__ == name:
+            inherited: dict[str, Any] = {}  # a method added to a class replaces that of its base
+            for base in reversed(value.__mro__[:-1]):
+                inherited |= vars(base)
+            for method, function in inherited.items():
+                if isinstance(function, types.FunctionType | property | classmethod | staticmethod):
+                    yield f"{name}.{key}.{method}", function
 
 
 def _by_torch(old: Any, new: Any) -> bool:
@@ -194,6 +259,12 @@ def _by_torch(old: Any, new: Any) -> bool:
             return False
         new = getattr(new, "__wrapped__", None)
     return True
+
+
+def _by_kit(name: str, new: Any) -> bool:
+    """Whether the kit wrapped a function of Triton's, as it does when it compiles the first kernel."""
+    file = getattr(getattr(new, "__code__", None), "co_filename", "")
+    return name.startswith(_WRAPPED) and file.startswith(_TOOLCHAIN)
 
 
 # --- what torch computes -----------------------------------------------------------------------------
@@ -236,6 +307,21 @@ def watch_operators(seen: set[str]) -> Any:
 def other_threads() -> int:
     """The number of Python threads other than this one."""
     return threading.active_count() - 1
+
+
+class Timers:
+    """Handlers of signals and timers, which run code of a candidate between its calls."""
+
+    def __init__(self) -> None:
+        self._handler, self._timer = signal.getsignal, signal.getitimer
+        self._names = {number: number.name for number in signal.Signals}
+        self._kinds = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+        self._handlers = {number: self._handler(number) for number in self._names}
+
+    def started(self) -> list[str]:
+        """The signals whose handlers have changed, and the timers that run."""
+        changed = [self._names[n] for n, handler in self._handlers.items() if self._handler(n) is not handler]
+        return changed + ["a timer" for kind in self._kinds if any(self._timer(kind))]
 
 
 def is_plain_array(value: Any) -> bool:

@@ -23,6 +23,7 @@ from triton_porting_kit.conformance.judge.exchange import Gone, Line, Memory
 from triton_porting_kit.conformance.judge.values import Place, unflatten
 from triton_porting_kit.conformance.judge.watch import (
     Originals,
+    Timers,
     Watch,
     is_plain_array,
     other_threads,
@@ -69,8 +70,9 @@ class Worker:
             message = str(error) if isinstance(error, JudgeError) else _said(error)
             return {"failed": {"where": "backend", "message": message, "trace": _trace(error)}}
         path = Path(order["candidate"])
-        self._watch = Watch(str(path), self._line.send)
-        self._originals = Originals()
+        recordings = str(Path(order["work"], order["record"])) if order["record"] else ""
+        self._watch = Watch(str(path), self._line.send, recordings)
+        self._originals, self._timers = Originals(), Timers()
         self._watch.start()
         self._watch.armed = not order["null"]
         try:
@@ -237,6 +239,7 @@ class Worker:
             "replaced": self._originals.replaced()[:50],
             "launches": self._launches + recording.Fixed.launches,
             "threads": other_threads(),
+            "timers": self._timers.started(),
         }
 
 
