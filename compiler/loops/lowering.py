@@ -114,18 +114,16 @@ class Lowering:
     # --- program order ---------------------------------------------------------------------------
 
     def block(self, block: Block, finish: Callable[[], None] | None = None) -> None:
-        """Lower the operations of a block in order, then call `finish`.
-
-        Scratch that they allocate is freed afterwards.
-        """
+        """Lower the operations of a block in order, call `finish`, then free the scratch that they have allocated."""
         outer, self._open = self._open, OpenBlock(block)
-        stack = self.scratch.stack
+        stack, reaches = self.scratch.stack, self.scratch.reaches
         mark, holes = stack.mark, stack.set_holes_aside()
         for operation in block.operations:
             if operation in self.done:
                 continue
             self.operation(operation)
-            self.scratch.note(operation)
+            if reaches is not None:
+                reaches[operation] = stack.reached()
             if stack.mark - mark >= self.reclaim and operation is not block.operations[-1]:
                 self._reclaim(operation, mark)
         if finish is not None:

@@ -24,8 +24,7 @@ class Stack:
         self._sizes: dict[int, int] = {}
         self._holes: dict[int, int] = {}
         self.high_water = 0
-        self.reach = 0
-        """The highest top since somebody has set this."""
+        self._reach = 0
 
     @classmethod
     def rounded(cls, size: int) -> int:
@@ -44,14 +43,20 @@ class Stack:
         else:
             offset = self._top
             self._top += size
-            self.high_water = max(self.high_water, self._top)
-            self.reach = max(self.reach, self._top)
+            if self._top > self._reach:
+                self._reach = self._top
+                self.high_water = max(self.high_water, self._top)
         self._sizes[offset] = size
         return offset
 
     @property
     def mark(self) -> int:
         return self._top
+
+    def reached(self) -> int:
+        """The highest top since this was last called."""
+        found, self._reach = self._reach, self._top
+        return found
 
     def release(self, mark: int) -> None:
         """Free everything allocated since `mark`."""
@@ -136,12 +141,6 @@ class Scratch:
     def place(self, offset: int) -> Value:
         """The address of an offset in the stack."""
         return self._builder.address(self._base, [self._builder.i64(offset)], "i8")
-
-    def note(self, operation: Operation) -> None:
-        """Add an operation that was lowered just now to `reaches`."""
-        if self.reaches is not None:
-            self.reaches[operation] = self.stack.reach
-        self.stack.reach = self.stack.mark
 
     def keep(self, size: int) -> Value:
         """A pointer to `size` bytes that persist from one program to the next."""

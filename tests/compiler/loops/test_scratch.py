@@ -59,3 +59,14 @@ def test_nothing_is_handed_out_twice() -> None:
     for offset in list(held):
         scratch.give_back(offset)
     assert scratch.mark == 0
+
+
+def test_how_far_the_stack_reached() -> None:
+    scratch = Stack()
+    scratch.take(64)
+    mark = scratch.mark
+    scratch.take(128)
+    scratch.release(mark)
+    assert [scratch.reached(), scratch.reached()] == [192, 64]
+    scratch.take(64)
+    assert [scratch.reached(), scratch.high_water] == [128, 192]
