@@ -306,7 +306,11 @@ def both(root: Path) -> tuple[State, State]:
 def test_a_target_with_a_name_and_the_kits_linker(root: Path, edit: Edit) -> None:
     edit(COMPILER, "CpuTarget.host()", "CpuTarget.of('riscv64', 'seven')")
     assert both(root) == (State.OWN, State.VIRTUAL)  # the way of C++ has the system's compiler
-    edit(COMPILER, "tuple(shlex.split(options.cxx_command)) or CPP_COMMAND", "('seven-cc', '{input}')")
+    edit(
+        COMPILER,
+        'command_words(options.cxx_command, "cxx_command") or CPP_COMMAND',
+        "('seven-cc', '{input}')",
+    )
     assert both(root) == (State.OWN, State.KIT)
     edit(COMPILER, "link_shared_object(", "seven_link(")
     assert both(root) == (State.OWN, State.OWN)
